@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 
 from groupledger.core.history import Folded, GroupHeadRow, LogRow, TopicChange, TopicHistory, fold_group
@@ -80,13 +81,22 @@ class Log:
         self.group = group
         self.rows: list[LogRow] = []
         self._offsets = count()
+        self._batch_at: int | None = None
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """What is written meanwhile is one batch: it has one timestamp."""
+        self._batch_at = 1_000 * len(self.rows)
+        yield
+        self._batch_at = None
 
     def put(self, kind: RecordKind, value: RecordValue | None, version: int = 0, /, **key: object) -> LogRow:
         """Append a record; no value is a tombstone."""
         offset = next(self._offsets)
         name = encode_key(LogKey(kind, TYPES[kind], self.group, key))
         data = None if value is None else encode_value(kind, version, value)
-        self.rows.append(LogRow(3, offset, 1_000 * offset, name, data))
+        at = 1_000 * offset if self._batch_at is None else self._batch_at
+        self.rows.append(LogRow(3, offset, at, name, data))
         return self.rows[-1]
 
     def fold(self, head: bytes | None = None, topics: TopicHistory = TOPICS) -> Folded:

@@ -10,6 +10,7 @@ from groupledger.core.history import gaps
 from groupledger.core.history.assigned import ClassicMember, check_assignment, check_rewrite
 from groupledger.core.history.claimed import check_claims
 from groupledger.core.history.kinds import Kind
+from groupledger.core.history.members import ModernGroup
 from groupledger.core.history.payloads import read_said
 from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, TopicNames
@@ -19,17 +20,26 @@ from groupledger.core.wire.offsets_log import GroupMetadata
 CONSUMER_PROTOCOL = "consumer"
 
 
-def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> None:
-    """One GroupMetadata record. `DecodeFault`, with nothing changed, where the bytes of a member do not decode."""
+def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, converts: bool = False) -> None:
+    """One GroupMetadata record. `DecodeFault`, with nothing changed, where the bytes of a member do not decode.
+
+    `converts`: until now it was a KIP-848 group. The record is then its last state in the form of a classic one: under
+    its epoch, with what members held, and computed by nobody.
+    """
     members = read_members(writer, row, group)
-    converted = enter_incarnation(writer, row, group.generation)
-    last, kind = writer.state.generation, Kind.FOLD if converted else kind_of(writer, group)
+    epoch = writer.state.number
+    if converts:
+        leave_consumer_group(writer, row, group.generation)
+    else:
+        enter_incarnation(writer, row, group.generation)
+    last = writer.state.generation
+    kind = Kind.FOLD if converts and epoch == group.generation else kind_of(writer, group)
     state_gap(writer, row, group.generation)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
-    settle(writer, row, group, members, kind)
+    settle(writer, row, members, kind, unseen=last is None and not converts and group.generation > 1)
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
     write_snapshot(writer, row, group, members, (kind, first))
     check_assignment(writer, row, members)
@@ -39,7 +49,7 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> No
 
 
 def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
-    """The tombstone: the group was deleted, or goes on as another type under the same name."""
+    """The tombstone: the group was deleted."""
     state = writer.state
     if state.alive and state.group_type != GroupType.CLASSIC:
         return
@@ -95,24 +105,36 @@ def read_members(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> li
     ]
 
 
-def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> bool:
-    """Start an incarnation where the record before does not lead to this one.
-
-    Gives whether the record is a KIP-848 group's last state in the form of a classic one: under its epoch, with what
-    members held then, and computed by nobody.
-    """
+def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> None:
+    """Start an incarnation where the record before does not lead to this one."""
     state, last = writer.state, writer.state.generation
     if state.alive and state.group_type == GroupType.CLASSIC:
         if last is None or generation >= last.number:
-            return False
+            return
         reason = gaps.generation_fell(last.number, generation)
         writer.gap(gaps.TOMBSTONE_MISSING, row, (last.number, generation), reason)
-    epoch = state.number if state.group_type == GroupType.CONSUMER else None
-    goes_on = epoch is not None and 0 <= generation - epoch <= 1
     writer.begin(GroupType.CLASSIC, row)
-    if generation > 0 and not goes_on:
+    if generation > 0:
         writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, generation), gaps.begins_with(generation))
-    return epoch == generation
+
+
+def leave_consumer_group(writer: HistoryWriter, row: LogRow, generation: int) -> None:
+    """Go on from a KIP-848 group: its epoch is the classic group's generation."""
+    epoch = writer.state.number
+    writer.convert(GroupType.CLASSIC, row)
+    if epoch is not None and generation > epoch + 1:
+        reason = gaps.generations_between(epoch, generation)
+        writer.gap(gaps.GENERATIONS_SKIPPED, row, (epoch, generation), reason)
+
+
+def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
+    """Go on as a KIP-848 group, whose records come next. Of one whose first record this is, nothing else is known."""
+    state = writer.state
+    if not state.alive:
+        writer.begin(GroupType.CLASSIC, row)
+        writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, None), gaps.BEGINS_WITH_TOMBSTONE)
+    writer.convert(GroupType.CONSUMER, row)
+    state.modern = ModernGroup(GroupType.CONSUMER, cut=state.hole, converting=True)
 
 
 def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
@@ -133,12 +155,11 @@ def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
     return Kind.GENERATION
 
 
-def settle(writer: HistoryWriter, row: LogRow, group: GroupMetadata, members: list[ClassicMember], kind: Kind) -> None:
-    """Move the holdings to what is recorded. Since when is unknown where the records before are not there."""
+def settle(writer: HistoryWriter, row: LogRow, members: list[ClassicMember], kind: Kind, *, unseen: bool) -> None:
+    """Move the holdings to what is recorded. Since when is unknown where the records before were not seen."""
     state = writer.state
-    unseen = state.hole or (state.generation is None and group.generation > 1)
     recorded = {member.wire.member_id: member.recorded or () for member in members}
-    changes = state.ownership.settle(recorded, None if unseen else row.timestamp_ms)
+    changes = state.ownership.settle(recorded, None if unseen or state.hole else row.timestamp_ms)
     if not changes:
         return
     writer.changed(changes, row)

@@ -15,7 +15,8 @@ from groupledger.core.faults import Fault
 from groupledger.core.findings import OFFSET_REWRITTEN
 from groupledger.core.history import gaps
 from groupledger.core.history.accounts import Accounts
-from groupledger.core.history.classic import delete_classic, fold_classic
+from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
+from groupledger.core.history.conversions import Conversions, Turn
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.home import home_of
 from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
@@ -98,7 +99,7 @@ class Fold:
         self._keys: Memo[LogKey] = Memo()
         self.rows = sorted(rows, key=_position)
         self.group_id: str | None = None
-        self.from_offset = BEGINNING
+        self.from_offset = self.read_to = BEGINNING
         if head is None:
             self.group_id = self._first_group() if group_id is None else group_id
             home = self._home() if log_partition is None else log_partition
@@ -106,17 +107,22 @@ class Fold:
         else:
             state = decode_head(head, topics)
             self.group_id, self.from_offset = state.group_id, state.offset
+            self.read_to = state.undecided[-1].offset if state.undecided else state.offset
+        self.again, state.undecided = state.undecided, ()
         self.writer = HistoryWriter(cluster_id, state, topics, settings.step_members)
 
     def run(self, refolded: bool) -> Folded:
-        """Take each position's record once."""
-        writer, last = self.writer, None
-        for row in self._one_a_position():
-            self._take(row)
-            last = row
-        cut = None if last is None else unfinished(writer, last)
-        if last is not None:
-            writer.state.offset = last.offset
+        """Take each position's record once; those that the head left undecided come first, and supersede what was said."""
+        writer, undecided = self.writer, None
+        rows = [*self.again, *self._one_a_position()]
+        conversions = Conversions(rows, self._readable_key)
+        for at, row in enumerate(rows):
+            turn = conversions.turn(writer.state, at)
+            if turn is Turn.OPEN and undecided is None:
+                undecided = self._before(rows[at:])
+            self._take(row, turn)
+            writer.state.offset = row.offset
+        cut = unfinished(writer, rows[-1]) if rows else None
         return Folded(
             writer.group_snapshots,
             writer.member_snapshots,
@@ -124,7 +130,7 @@ class Fold:
             writer.coverage,
             writer.quarantine,
             writer.violations,
-            self._head(refolded),
+            self._head(undecided, refolded=refolded or bool(self.again)),
             self.accounts.close(sum(not row.known for row in self.rows)),
             cut,
         )
@@ -136,12 +142,27 @@ class Fold:
         distinct = {row._replace(known=False) for row in self.rows}
         return home_of(self.group_id, Counter(row.log_partition for row in distinct))
 
-    def _head(self, refolded: bool) -> GroupHeadRow | None:
+    def _before(self, rows: Sequence[LogRow]) -> bytes:
+        """The head of the state that these records, the last ones, may have to be folded into again."""
+        state = self.writer.state
+        state.undecided = tuple(rows)
+        head = encode_head(state)
+        state.undecided = ()
+        return head
+
+    def _readable_key(self, row: LogRow) -> LogKey | None:
+        try:
+            key = self._key(row.key)
+        except DecodeFault:
+            return None
+        return key if key.group_id in (None, self.group_id) else None
+
+    def _head(self, undecided: bytes | None, *, refolded: bool) -> GroupHeadRow | None:
         state = self.writer.state
         if self.group_id is None:
             return None
         place = (self.writer.cluster_id, self.group_id, state.log_partition, self.from_offset, state.offset)
-        return GroupHeadRow(*place, state.incarnation, refolded, encode_head(state))
+        return GroupHeadRow(*place, state.incarnation, refolded, undecided or encode_head(state))
 
     def _one_a_position(self) -> Iterator[LogRow]:
         """The records of the group's log partition, one for each offset."""
@@ -164,8 +185,8 @@ class Fold:
         for row in self.rows:
             if row.log_partition != log_partition:
                 self._refuse_partition(row)
-            elif row.offset <= self.from_offset:
-                message = f"record at offset {row.offset} is not after the head's {self.from_offset}"
+            elif row.offset <= self.read_to:
+                message = f"record at offset {row.offset} is not after the head's {self.read_to}"
                 raise ValueError(f"{message}; start from the head that start_of_refold names")
             else:
                 yield row
@@ -191,7 +212,7 @@ class Fold:
                 self.writer.found(OFFSET_REWRITTEN, row, evidence)
         return kept
 
-    def _take(self, row: LogRow) -> None:
+    def _take(self, row: LogRow, turn: Turn) -> None:
         if is_control_record(row.key, row.value):
             self.accounts.count(row, self.accounts.unused, CONTROL_RECORD)
             return
@@ -205,26 +226,26 @@ class Fold:
             self._hole(row, "key", fault)
             return
         try:
-            self._fold(row, key)
+            self._fold(row, key, turn)
         except DecodeFault as fault:
             self._quarantine(row, fault.code, fault.message)
             if key.kind in USED:
                 self._hole(row, key.kind.value, fault)
 
-    def _fold(self, row: LogRow, key: LogKey) -> None:
-        kind = key.kind
+    def _fold(self, row: LogRow, key: LogKey, turn: Turn) -> None:
+        kind, converts = key.kind, turn is Turn.CONVERTS
+        if converts and (kind is not RecordKind.GROUP_METADATA or row.value is None):
+            join_consumer_group(self.writer, row)
         if kind is RecordKind.UNKNOWN:
             self.accounts.count(row, self.accounts.unused, f"{kind.value} type {key.version}")
         elif row.value is None:
-            if kind is RecordKind.GROUP_METADATA:
-                delete_classic(self.writer, row)
-            elif kind in ROLES:
-                fold_modern_tombstone(self.writer, row, key)
+            if turn in (Turn.NONE, Turn.OPEN):
+                self._end(row, key)
             self.accounts.count(row, self.accounts.tombstones, kind.value)
         elif kind in USED:
             _, value = decode_value(kind, row.value)
             if isinstance(value, GroupMetadata):
-                fold_classic(self.writer, row, value)
+                fold_classic(self.writer, row, value, converts=converts)
             else:
                 fold_modern(self.writer, row, key, value)
             self.accounts.count(row, self.accounts.used, kind.value)
@@ -232,6 +253,13 @@ class Fold:
             if self.settings.check_unused:
                 decode_value(kind, row.value)
             self.accounts.count(row, self.accounts.unused, kind.value)
+
+    def _end(self, row: LogRow, key: LogKey) -> None:
+        """A tombstone."""
+        if key.kind is RecordKind.GROUP_METADATA:
+            delete_classic(self.writer, row)
+        elif key.kind in ROLES:
+            fold_modern_tombstone(self.writer, row, key)
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:

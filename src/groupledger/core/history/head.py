@@ -28,7 +28,7 @@ from groupledger.core.history.members import (
 )
 from groupledger.core.history.ownership import Ownership
 from groupledger.core.history.roles import KINDS, GroupType, Role
-from groupledger.core.history.rows import Assignment
+from groupledger.core.history.rows import Assignment, LogRow
 from groupledger.core.history.tasks import Topology, read_topology
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, GroupState
@@ -63,11 +63,13 @@ def encode_state(state: GroupState, held: Sequence[Tenures]) -> bytes:
         "generation": None if generation is None else _generation(generation),
         "modern": None if state.modern is None else _modern(state.modern),
     }
+    if state.undecided:
+        document["undecided"] = [_raw_record(row) for row in state.undecided]
     return _canonical(document)
 
 
 def read_classic_head(head: bytes) -> tuple[GroupState, list[Tenures]] | None:
-    """The state of a group that has only ever been a classic one, without its holdings, and these; None: of another.
+    """The state of a classic group, without its holdings, and these; None: of another, or it may be converting.
 
     A `Fault` for bytes of another version.
     """
@@ -75,7 +77,7 @@ def read_classic_head(head: bytes) -> tuple[GroupState, list[Tenures]] | None:
     held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
     state = GroupState(**document)
     state.generation = _restored_generation(generation)
-    is_classic = modern is None and state.group_type in (None, GroupType.CLASSIC)
+    is_classic = modern is None and state.group_type in (None, GroupType.CLASSIC) and not state.undecided
     return (state, held) if is_classic else None
 
 
@@ -102,7 +104,8 @@ def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
     """The state that `encode_head` wrote; a `Fault` for bytes of another version."""
     document = _document(head)
     held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
-    state = GroupState(**document)
+    undecided = document.pop("undecided", ())
+    state = GroupState(**document, undecided=tuple(_restored_record(document["log_partition"], row) for row in undecided))
     state.ownership = _restored_ownership(held)
     state.generation = _restored_generation(generation)
     state.modern = None if modern is None else _restored_modern(modern, GroupType(state.group_type or ""), topics)
@@ -124,6 +127,8 @@ def closed_head(head: bytes) -> bytes:
         "generation": None,
         "modern": None,
     }
+    for offset, *_ in document.pop("undecided", ()):  # their keys name members
+        document["offset"] = offset
     return _canonical(document | ended)
 
 
@@ -153,6 +158,21 @@ def _restored_ownership(held: list[list[Any]]) -> Ownership:
     return ownership
 
 
+def _raw_record(row: LogRow) -> list[int | str | None]:
+    return [
+        row.offset,
+        row.timestamp_ms,
+        *(None if data is None else b64encode(data).decode() for data in (row.key, row.value)),
+    ]
+
+
+def _restored_record(log_partition: int, raw: list[Any]) -> LogRow:
+    """An earlier read counted it."""
+    offset, at, *texts = raw
+    key, value = (None if text is None else b64decode(text) for text in texts)
+    return LogRow(log_partition, offset, at, key, value, known=True)
+
+
 def _modern(group: ModernGroup) -> dict[str, object]:
     document: dict[str, object] = {
         "group_epoch": group.group_epoch,
@@ -170,6 +190,8 @@ def _modern(group: ModernGroup) -> dict[str, object]:
         document["first_epoch"] = group.first_epoch
     if group.counts_partitions:
         document["counts_partitions"] = True
+    if group.converting:
+        document["converting"] = True
     if group.topology is not None:
         document["topology"] = _raw({"": group.topology})
     return document
@@ -187,6 +209,7 @@ def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: To
     group.leaving, group.unsettled = set(document["leaving"]), set(document["unsettled"])
     group.first_epoch = document.get("first_epoch")  # heads of before it was kept have none
     group.counts_partitions = document.get("counts_partitions", False)
+    group.converting = document.get("converting", False)
     for key, raw, value in _values(document["metadata"], (group_type, Role.MEMBER), MemberValue):
         group.metadata[key] = read_metadata(raw, value)
     for key, raw, target in _values(document["targets"], (group_type, Role.TARGET), TargetValue):

@@ -79,6 +79,7 @@ class ModernGroup:
     """`cut`: records are known to be missing, until all members are seen to have reached one epoch. `open`: targets of
     an epoch were seen, and its end not yet. `leaving`: members of whose tombstones the first was seen. `unsettled`:
     members that do not hold exactly their target. `topology`: of a Streams group, what its tasks read.
+    `converting`: it was a classic group until now, whose members hold what they held, and has no target of its own yet.
     `first_epoch`: while there is no target epoch, the first group epoch that waits for one. `counts_partitions`: its
     coordinator is of before Kafka 4.1, which writes the partitions of the group's topics beside its epochs."""
 
@@ -94,6 +95,7 @@ class ModernGroup:
     topology: Topology | None = None
     first_epoch: int | None = None
     counts_partitions: bool = False
+    converting: bool = False
     leaving: set[str] = field(default_factory=set)
     unsettled: set[str] = field(default_factory=set)
 

@@ -116,11 +116,9 @@ def enter(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> ModernGr
     """The group, at the start of an incarnation a new one."""
     state = writer.state
     if not state.alive or state.group_type != group_type or state.modern is None:
-        converts = (state.group_type, group_type) == (GroupType.CLASSIC, GroupType.CONSUMER)
-        converted_from = state.number if converts else None
         cut = state.hole and not state.alive
         writer.begin(group_type, row)
-        state.number = converted_from
+        state.number = None
         state.modern = ModernGroup(group_type, cut=cut)
     return state.modern
 
@@ -152,8 +150,7 @@ def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: i
         fall(writer, row, group, epoch)
     elif epoch > known + 1:
         group.cut = True
-        reason = f"no record of the group epochs between {known} and {epoch}: compacted away, or the log lost them"
-        writer.gap("epochs-skipped", row, (known, epoch), reason)
+        writer.gap("epochs-skipped", row, (known, epoch), epochs_between(known, epoch))
     if group.target_epoch is None and group.first_epoch is None:
         group.first_epoch = epoch
     group.group_epoch = writer.state.number = epoch
@@ -162,11 +159,18 @@ def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: i
         take_snapshot(writer, row, group)
 
 
+def epochs_between(before: int, epoch: int) -> str:
+    """Epochs are skipped."""
+    return f"no record of the group epochs between {before} and {epoch}: compacted away, or the log lost them"
+
+
 def begin_epochs(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
     """The first epoch seen: 2 in a new group; a converted one goes on from the classic generation."""
-    classic = writer.state.number
-    goes_on = classic is not None and 0 <= epoch - classic <= 1
-    if epoch > FIRST_EPOCH and not goes_on:
+    generation = writer.state.number if group.converting else None
+    if generation is not None and epoch > generation + 1:
+        group.cut = True
+        writer.gap("epochs-skipped", row, (generation, epoch), epochs_between(generation, epoch))
+    elif generation is None and epoch > FIRST_EPOCH:
         group.cut = True
         reason = f"the first group epoch of this incarnation is {epoch}; the records before are not there"
         writer.gap("history-begins-late", row, (None, epoch), reason)
@@ -199,6 +203,9 @@ def complete_target(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoc
     group.cut = group.cut or group.group_epoch is None or epoch > group.group_epoch
     group.reach_target(epoch)
     group.open = False
+    if group.converting:
+        group.converting = False
+        writer.changed(writer.state.ownership.release_others(group.metadata), row)
     group.mend()
     take_snapshot(writer, row, group)
 
@@ -216,7 +223,8 @@ def hold(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str,
     writer.changed(changes, row)
     group.mend()
     pending, tasks = (before.pending, before.tasks) if before is not None else ((), ())
-    if changes or by_topic(now.pending) != by_topic(pending) or set(now.tasks) != set(tasks):
+    first = before is None and bool(now.recorded or now.pending)  # no change, if the classic group gave it to the member
+    if changes or first or by_topic(now.pending) != by_topic(pending) or set(now.tasks) != set(tasks):
         take_step(writer, row, group)
 
 
@@ -234,7 +242,7 @@ def leave(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str
 
 
 def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
-    """The group was deleted, or goes on as a classic group of the same name."""
+    """The group was deleted."""
     state = writer.state
     if state.alive and state.group_type != group_type:
         return

@@ -67,7 +67,9 @@ def member_row(
         claimed = writer.payloads.at(row.timestamp_ms).with_ids(said.claim.owned)
     streams = group.group_type is GroupType.STREAMS
     tasks = (*(current.tasks if current else ()), *(target.tasks if target else ()))
-    recorded, pending = (None, None) if current is None else assigned_to(writer, row, group, current)
+    recorded, pending = writer.state.ownership.assignment_of(member_id), None
+    if current is not None:
+        recorded, pending = assigned_to(writer, row, group, current)
     wanted = target.partitions if target else None
     if streams and target is not None:
         wanted = read_by(writer, row, group, target.tasks, TARGET)

@@ -7,7 +7,7 @@ name's holdings, another id ends them, since a name used again is another topic.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
 from groupledger.core.history.rows import Assignment
@@ -87,6 +87,15 @@ class Ownership:
             self._remember(member, recorded, holding)
         self._forget_unheld({topic for _, held, _ in moves for topic in held})
         return sorted(changes, key=_change_order)
+
+    def release_others(self, members: Container[str]) -> list[OwnershipChange]:
+        """Who is not among these holds nothing any more."""
+        return self.record([(member, ()) for member in sorted(self._held) if member not in members], None)
+
+    def assignment_of(self, member_id: str) -> Assignment | None:
+        """All that the member holds; None: nothing."""
+        held = self._held.get(member_id)
+        return None if held is None else _assignment({topic: list(numbers) for topic, numbers in held.items()})
 
     def restore(self, member_id: str, since: int | None, recorded: Assignment) -> None:
         """Take back what `tenures` gave for a member."""

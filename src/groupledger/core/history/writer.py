@@ -1,7 +1,7 @@
 """The state of one group's fold, and the rows written on the way.
 
-An incarnation of a group ends with a tombstone, with a change of type, and where its generation falls; `previous` and
-holdings never cross it. What the log does not hold is stated as coverage; whether it was lost, nobody can tell from it.
+An incarnation of a group ends with a tombstone, with a change of type that is no conversion, and where its generation
+falls; `previous` and holdings never cross it. What the log does not hold is stated as coverage; whether it was lost, nobody can tell from it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class GroupState:
 
     `offset` is the last one folded in, -1 before the first. `incarnation` is 0 before the first one. `number` is the
     last generation or epoch seen, also of an incarnation that ended, since a group that changes its type counts on.
-    `hole`: a record could not be read since the last snapshot.
+    `hole`: a record could not be read since the last snapshot. `undecided`: the last records that were read, folded as
+    far as they go, but not into this state, since the next ones may show that they convert the group.
     """
 
     group_id: str
@@ -68,6 +69,7 @@ class GroupState:
     ownership: Ownership = field(default_factory=Ownership)
     generation: Generation | None = None
     modern: ModernGroup | None = None
+    undecided: tuple[LogRow, ...] = ()
 
 
 class HistoryWriter:
@@ -112,13 +114,25 @@ class HistoryWriter:
         self.state.group_type = group_type.value
         self.state.alive = True
 
+    def convert(self, group_type: GroupType, row: LogRow) -> None:
+        """Go on as a group of another type: members hold what they held, and the snapshot before is still that."""
+        self._give_up_targets(row, "the group became a classic one first")
+        self.state.group_type = group_type.value
+        self.state.generation = None
+        self.state.modern = None
+
+    def _give_up_targets(self, row: LogRow, why: str) -> None:
+        """State that what waits for a target gets none."""
+        modern = self.state.modern
+        waiting = None if modern is None else modern.untargeted
+        if modern is not None and waiting is not None:
+            reason = f"no target of the epochs from {waiting} to {modern.group_epoch}: {why}"
+            self.gap(TARGETS_SKIPPED, row, (waiting - 1, None), reason)
+
     def end(self, row: LogRow) -> None:
         """End the incarnation: nobody holds anything any more, and what waits for a target gets none."""
         state = self.state
-        waiting = None if state.modern is None else state.modern.untargeted
-        if state.modern is not None and waiting is not None:
-            reason = f"no target of the epochs from {waiting} to {state.modern.group_epoch}: the group ended first"
-            self.gap(TARGETS_SKIPPED, row, (waiting - 1, None), reason)
+        self._give_up_targets(row, "the group ended first")
         self.changed(state.ownership.settle({}, None), row)
         state.alive = False
         state.previous_offset = None
