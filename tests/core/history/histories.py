@@ -13,14 +13,17 @@ def conversions() -> Log:
     log.classic(0)
     for generation in range(1, 7):
         log.classic(generation, [member("c", {"clicks": (0, 1)})])
-    log.deleted()
-    log.joined("c", classic=ConsumerProtocolSubscription(3, ("clicks",), None, (("clicks", (0, 1)),), 6))
-    log.step(6, {"c": {CLICKS: (0, 1)}})
+    with log.batch():
+        log.deleted()
+        log.joined("c", classic=ConsumerProtocolSubscription(3, ("clicks",), None, (("clicks", (0, 1)),), 6))
+        log.step(6, {"c": {CLICKS: (0, 1)}})
     log.joined("m")
     log.step(7, {"c": {CLICKS: (0,)}, "m": {CLICKS: (1,)}})
-    for name in ("c", "m"):
-        log.left(name)
-    log.epoch(None)
+    with log.batch():
+        for name in ("c", "m"):
+            log.left(name)
+        log.epoch(None)
+        log.classic(7, [member("c", {"clicks": (0, 1)})])
     log.classic(8, [member("c", {"clicks": (0, 1)})])
     return log
 

@@ -13,10 +13,10 @@ import pytest
 from groupledger.core.history import Folded, LogRow, TopicChange, TopicHistory, fold_group
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription
 from groupledger.core.wire.offsets_log import RecordKind, decode_key
+from tests.core.history.parts import Facts, in_parts, together
 from tests.core.history.records import CLICKS, TOPICS, Log, head_of, member
 
 CASE = Path(__file__).parents[2] / "data/conversions"
-FACTS = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
 GROUPS = ("d-whole", "d-no-upgrade-tombstone", "d-late-tombstones")
 UPGRADE, LAST_ROUND, DOWNGRADE, AFTER = 1795262460000, 1795262465000, 1795262520000, 1795262523000
 SAID = ConsumerProtocolSubscription(3, ("clicks",), None, (("clicks", (0, 1)),), 6)
@@ -81,37 +81,14 @@ def handed(fold: Folded, topic: str = "orders") -> dict[int, list[tuple[int, str
     return found
 
 
-class Counted(NamedTuple):
-    """The facts of a fold in parts that count: a head that says so supersedes what was said behind its `from_offset`."""
-
-    facts: dict[str, list[object]]
-    head: bytes
-
-
-def in_parts(rows: tuple[LogRow, ...], cuts: list[int], known: TopicHistory) -> Counted:
-    """Fold rows in parts, each from the head of the one before."""
-    facts: dict[str, list[object]] = {name: [] for name in FACTS}
-    head = None
-    for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-        part = fold_group("prod", rows[start:end], head, known)
-        head = head_of(part).state
-        for name in FACTS:
-            kept = facts[name]
-            if head_of(part).refolded:
-                kept = [row for row in kept if row.offset <= head_of(part).from_offset]
-            facts[name] = [*kept, *getattr(part, name)]
-    assert head is not None
-    return Counted(facts, head)
-
-
-def whole(fold: Folded) -> Counted:
-    """The facts of a fold at once."""
-    return Counted({name: list(getattr(fold, name)) for name in FACTS}, head_of(fold).state)
+def state(parts: list[Folded]) -> tuple[Facts, bytes]:
+    """What counts of a fold in parts, and the head it leaves."""
+    return together(parts), head_of(parts[-1]).state
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_member_of_both_types_is_there_all_along_and_keeps_its_partition(group):
-    fold = fold_group("prod", case(group), None, topics())
+    fold = fold_group("eu-1", case(group), None, topics())
     assert {row.incarnation for row in fold.group_snapshots} == {1}
     assert "deleted" not in {row.snapshot_kind for row in fold.group_snapshots}
     assert [row.previous_snapshot_id for row in fold.group_snapshots][1:] == [
@@ -128,7 +105,7 @@ def test_a_member_of_both_types_is_there_all_along_and_keeps_its_partition(group
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_downgrade_is_one_step_in_which_the_last_kip_848_member_goes(group):
-    fold = fold_group("prod", case(group), None, topics())
+    fold = fold_group("eu-1", case(group), None, topics())
     assert steps(fold)[-3:] == [
         Step(LAST_ROUND, "consumer", 4, 2),
         Step(DOWNGRADE, "classic", 4, 1),
@@ -147,7 +124,7 @@ def test_the_downgrade_is_one_step_in_which_the_last_kip_848_member_goes(group):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_nothing_is_missing_in_a_conversion(group):
-    fold = fold_group("prod", case(group), None, topics())
+    fold = fold_group("eu-1", case(group), None, topics())
     assert [row.kind for row in fold.coverage] == ["history-begins-late"]
     assert all(row.complete for row in fold.group_snapshots)
     assert not fold.violations
@@ -155,17 +132,18 @@ def test_nothing_is_missing_in_a_conversion(group):
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_cut_between_two_reads_ends_in_the_same_facts(group):
-    rows, expected = case(group), whole(fold_group("prod", case(group), None, topics()))
+    rows = case(group)
+    expected = state([fold_group("eu-1", rows, None, topics())])
     for cut in range(1, len(rows)):
-        assert in_parts(rows, [cut], topics()) == expected, cut
-    assert in_parts(rows, list(range(1, len(rows))), topics()) == expected
+        assert state(in_parts(rows, [cut], topics())) == expected, cut
+    assert state(in_parts(rows, range(1, len(rows)), topics())) == expected
 
 
 def test_until_the_rest_of_the_batch_is_read_a_tombstone_is_a_deletion():
     rows = case("d-whole")
-    first = fold_group("prod", rows[:2], None, topics())
+    first = fold_group("eu-1", rows[:2], None, topics())
     assert first.group_snapshots[-1].snapshot_kind == "deleted"
-    rest = fold_group("prod", rows[2:], head_of(first).state, topics())
+    rest = fold_group("eu-1", rows[2:], head_of(first).state, topics())
     assert head_of(rest).refolded
     assert head_of(rest).from_offset == rows[0].offset
     assert rest.counts.records == len(rows) - 2
@@ -190,16 +168,16 @@ def classic(log: Log, last: int = 6, *members: str) -> Log:
 
 def folded(log: Log) -> Folded:
     """The log's fold; every cut of it gives the same."""
-    fold = fold_group("prod", log.rows, None, TOPICS)
+    fold = fold_group("eu-1", log.rows, None, TOPICS)
     for cut in range(1, len(log.rows)):
-        assert in_parts(tuple(log.rows), [cut], TOPICS) == whole(fold), cut
+        assert state(in_parts(log.rows, [cut], TOPICS)) == state([fold]), cut
     return fold
 
 
 def test_a_group_whose_first_record_is_the_tombstone_of_a_conversion_was_not_deleted():
     log = Log()
     converting(log)
-    fold = fold_group("prod", log.rows, None, TOPICS)
+    fold = fold_group("eu-1", log.rows, None, TOPICS)
     assert [row.snapshot_kind for row in fold.group_snapshots] == ["fold", "fold"]
     assert {row.incarnation for row in fold.group_snapshots} == {1}
     assert {row.kind for row in fold.coverage} == {"history-begins-late"}
@@ -289,12 +267,12 @@ def test_a_group_that_went_to_and_fro_at_once_is_one():
 def test_what_compaction_left_of_a_conversion_is_still_one():
     """The first classic generation after a downgrade has taken the place of the batch's own."""
     rows = tuple(row for row in case("d-whole") if row.timestamp_ms != DOWNGRADE or row.value is None)
-    fold = fold_group("prod", rows, None, topics())
+    fold = fold_group("eu-1", rows, None, topics())
     assert {row.incarnation for row in fold.group_snapshots} == {1}
     assert handed(fold)[0] == [(rows[0].timestamp_ms, None, "A")]
     assert handed(fold)[1][-2:] == [(DOWNGRADE, "B", None), (AFTER, None, "A")]
     for cut in range(1, len(rows)):
-        assert in_parts(rows, [cut], topics()) == whole(fold), cut
+        assert state(in_parts(rows, [cut], topics())) == state([fold]), cut
 
 
 def test_without_its_epoch_a_conversion_is_told_by_its_members_and_the_epochs_that_are_missing():
@@ -303,6 +281,6 @@ def test_without_its_epoch_a_conversion_is_told_by_its_members_and_the_epochs_th
         for row in case("d-whole")
         if decode_key(row.key).kind is not RecordKind.CONSUMER_GROUP_METADATA or row.timestamp_ms != UPGRADE
     )
-    fold = fold_group("prod", rows, None, topics())
+    fold = fold_group("eu-1", rows, None, topics())
     assert {row.incarnation for row in fold.group_snapshots} == {1}
     assert "deleted" not in {row.snapshot_kind for row in fold.group_snapshots}

@@ -10,35 +10,23 @@ from hypothesis import strategies as st
 from groupledger.core.faults import Fault
 from groupledger.core.history import decode_head, fold_group, start_of_refold
 from groupledger.core.history.head import encode_head
-from groupledger.core.history.rows import Folded
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
 from tests.core.history.histories import HISTORIES
+from tests.core.history.parts import in_parts, together
 from tests.core.history.records import CLICKS, TOPICS, Log, head_of, member
 
-TABLES = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
 ALL = every_group()
 
 
-def in_parts(name, rows, cuts):
-    """Fold the rows in parts, each from the head of the one before."""
-    topics, head = catalog(name.split("/")[0]), None
-    parts: list[Folded] = []
-    for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-        part = fold_group(CLUSTER, rows[start:end], head, topics)
-        head = part.head.state if part.head else head
-        parts.append(part)
-    return parts
-
-
-def together(parts: list[Folded]):
-    return {table: [row for part in parts for row in getattr(part, table)] for table in TABLES}
+def of_capture(name, rows, cuts):
+    return in_parts(rows, cuts, catalog(name.split("/")[0]))
 
 
 @pytest.mark.parametrize(("name", "group"), ALL)
 def test_every_split_of_a_capture_gives_the_same_rows_and_the_same_head(name, group):
     rows, whole = log_rows(name)[group], folded(name, group)
     for cut in range(1, len(rows)):
-        parts = in_parts(name, rows, [cut])
+        parts = of_capture(name, rows, [cut])
         assert together(parts) == together([whole]), cut
         assert head_of(parts[-1]).state == head_of(whole).state, cut
         assert head_of(parts[-1]).from_offset == rows[cut - 1].offset
@@ -62,7 +50,7 @@ def test_any_number_of_splits_gives_the_same(data):
     name, group = data.draw(st.sampled_from(ALL))
     rows = log_rows(name)[group]
     cuts = sorted(data.draw(st.sets(st.integers(1, len(rows)), max_size=8)) - {len(rows)})
-    parts = in_parts(name, rows, cuts)
+    parts = of_capture(name, rows, cuts)
     assert together(parts) == together([folded(name, group)])
     assert head_of(parts[-1]).state == head_of(folded(name, group)).state
 
@@ -87,7 +75,7 @@ def test_a_late_record_ends_in_the_state_of_ordered_data(name, group):
         late = chosen.randrange(len(rows))
         read = rows[:late] + rows[late + 1 :]
         heads = {
-            part.head.offset: part.head.state for part in in_parts(name, read, range(5, len(read), 5)) if part.head
+            part.head.offset: part.head.state for part in of_capture(name, read, range(5, len(read), 5)) if part.head
         }
         start = start_of_refold(heads, rows[late].offset)
         again = [row for row in rows if start is None or row.offset > start]

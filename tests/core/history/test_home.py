@@ -115,15 +115,15 @@ class Ledger:
             start = before[-1] if before else None
             after = -1 if start is None else start.offset
             old = [row for row in self.records if start is None or (row.log_partition == home and row.offset > after)]
-        offset = -1 if start is None else start.offset
+        known = [row._replace(known=True) for row in old]
+        folded = fold([*new, *known], None if start is None else start.state, log_partition=home)
+        offset = head_of(folded).from_offset
         self.facts = [
             (place, fact)
             for place, fact in self.facts
             if start is not None and (place[0] != home or place[1] <= offset)
         ]
         self.heads = [] if start is None else [head for head in self.heads if head.offset <= offset]
-        known = [row._replace(known=True) for row in old]
-        folded = fold([*new, *known], None if start is None else start.state, log_partition=home)
         for rows in (folded.group_snapshots, folded.quarantine, folded.violations):
             self.facts += [((row.log_partition, row.offset), row) for row in rows]
         for rows in (folded.member_snapshots, folded.coverage):
