@@ -12,9 +12,12 @@ from groupledger.core.wire.offsets_log import RecordKind
 from tests.core.history.captured import log_rows, topic_changes
 from tests.core.history.histories import HISTORIES
 from tests.core.history.records import Log, member
+from tests.core.history.test_conversions import GROUPS, case
+from tests.core.history.test_conversions import changes as topics_of_case
 from tests.core.wire.captured import LOGS
 from tests.engine.both_folds import compared, left_groups, rows_of
 from tests.engine.classic_logs import CHANGES, bucket, heads_of, logs
+from tests.engine.slices import in_slices
 from tests.examples import examples
 from tests.fuzz import replay
 from tests.fuzz.checks import check
@@ -47,6 +50,27 @@ def test_the_columns_fold_all_groups_of_a_capture_that_only_have_generations():
     groups = {name: rows for name, rows in groups.items() if rows}
     assert left_groups(bucket(groups, changes=topic_changes("dev"))) == 0
     assert len(groups) > 3
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_conversions_fold_alike_at_every_split_and_in_slices(group):
+    rows, changes = list(case(group)), topics_of_case()
+    whole = rows_of(compared(bucket({group: rows}, changes=changes)))
+    for cut in range(1, len(rows)):
+        heads = heads_of(compared(bucket({group: rows[:cut]}, changes=changes)))
+        compared(bucket({group: rows[cut:]}, heads, changes))
+    assert in_slices(bucket({group: rows}, changes=changes), 1)[0] == whole
+
+
+def test_the_columns_leave_a_tombstone_that_more_records_may_take_back():
+    log = Log()
+    log.classic(1, [member("m", {"clicks": (0,)})])
+    log.deleted()
+    log.commit(0, None)
+    assert left_groups(bucket({"payments": log.rows})) == 1
+    log.classic(0)
+    assert left_groups(bucket({"payments": log.rows})) == 0
+    compared(bucket({"payments": log.rows}))
 
 
 @pytest.mark.parametrize("name", HISTORIES)

@@ -33,6 +33,7 @@ class CauseKind(StrEnum):
     GROUP_BORN = "group-born"
     GROUP_EMPTIED = "group-emptied"
     GROUP_DELETED = "group-deleted"
+    CONVERTED = "converted"
     MEMBER_JOINED = "member-joined"
     MEMBER_GONE = "member-gone"
     MEMBER_RESTARTED = "member-restarted"
@@ -88,6 +89,7 @@ class Side:
     verdict: str | None = None
     offset: int = -1
     kind: str = GENERATION
+    incarnation: int = 0
 
     @property
     def is_cooperative(self) -> bool:
@@ -123,11 +125,12 @@ def causes(before: Side | None, after: Side, topics: TopicFindings = NO_TOPICS) 
     if before is None:
         yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
         return
-    found = [*_of_members(before, after), *topics.sure]
-    if after.assignor != before.assignor and after.members and before.members:
+    converted = list(_of_type(before, after))
+    found = [*converted, *_of_members(before, after), *topics.sure]
+    if not converted and after.assignor != before.assignor and after.members and before.members:
         text = f"the assignor changed from {before.assignor} to {after.assignor}"
         found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
-    if before.members and not after.members:
+    if before.members and not after.members and not converted:
         last = "member" if len(before.members) == 1 else f"{len(before.members)} members"
         found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {last} went")]
     if after.kind == DELETED:
@@ -145,6 +148,20 @@ def _not_shown(after: Side, topics: TopicFindings) -> Cause:
     if topics.given_again:
         text += f"; {partition_count(topics.given_again)} that nobody had found an owner"
     return Cause(CauseKind.NOT_SHOWN, None, "; ".join([text, *topics.late]))
+
+
+def _of_type(before: Side, after: Side) -> Iterator[Cause]:
+    """What took a group to another type in one incarnation: it went on."""
+    one_group = after.incarnation == before.incarnation and after.kind != DELETED
+    if after.group_type == before.group_type or not one_group:
+        return
+    stayed = {row["member_id"] for row in before.members} & {row["member_id"] for row in after.members}
+    was, now = ("generation", "epoch") if before.group_type == CLASSIC else ("epoch", "generation")
+    to = "to a consumer group (KIP-848)" if before.group_type == CLASSIC else "back to a classic group"
+    known = None not in (before.number, after.number)
+    counted = f"{now} {after.number} goes on from {was} {before.number}, " if known else ""
+    evidence = f"{counted}{len(stayed)} {'member' if len(stayed) == 1 else 'members'} stayed"
+    yield Cause(CauseKind.CONVERTED, after.group_type, f"converted {to} while running: {evidence}")
 
 
 def _of_members(before: Side, after: Side) -> Iterator[Cause]:

@@ -83,24 +83,35 @@ def told_states(condition: str, of_classic: str = "true") -> str:
 def _of_epochs(condition: str) -> str:
     """Select the same of groups that their coordinator assigns, which write several states in an epoch.
 
-    `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the epoch in
-    which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the last
-    member was just leaving. `follows`: the state is not from before the target; `whole`: nor has anybody left since.
+    A group that was converted and came back has several stretches: in each, the state before is one of these, but for
+    the first. `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the
+    epoch in which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the
+    last member was just leaving. `follows`: the state is not from before the target; `whole`: nor has anybody left
+    since.
     """
-    life = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
+    incarnation = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
+    life = f"{incarnation}, t.stretch"
     epoch = f"{life}, coalesce(t.number, -1)"
     order = "ORDER BY t.offset, t.snapshot_id"
     until_now = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-    states = (
-        f"SELECT {_COLUMNS}, {_NUMBER} AS own_number, coalesce(t.target_epoch = t.group_epoch, false) "
-        f"OR (t.members = 0 AND coalesce(lead(t.members) OVER ({life} {order}), 1) > 0) AS counts "
+    marked = (
+        f"SELECT {_COLUMNS}, {_NUMBER} AS own_number, t.target_epoch, t.group_epoch, CASE WHEN t.previous_snapshot_id "
+        f"<> lag(t.snapshot_id) OVER ({incarnation} {order}) THEN 1 ELSE 0 END AS anew "
         f"FROM current_group_snapshots t WHERE {condition} AND t.group_type <> '{CLASSIC}'"
+    )
+    in_stretches = f"SELECT t.*, sum(t.anew) OVER ({incarnation} {order}) AS stretch FROM ({marked}) t"
+    states = (
+        f"SELECT {_COLUMNS}, t.stretch, t.own_number, coalesce(t.target_epoch = t.group_epoch, false) "
+        f"OR (t.members = 0 AND coalesce(lead(t.members) OVER ({life} {order}), 1) > 0) AS counts "
+        f"FROM ({in_stretches}) t"
     )
     next_number = (
         "min(CASE WHEN t.counts THEN t.own_number END) "
         f"OVER ({life} {order} ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)"
     )
-    by_number = f"SELECT {_COLUMNS}, t.counts, coalesce({next_number}, t.own_number) AS number FROM ({states}) t"
+    by_number = (
+        f"SELECT {_COLUMNS}, t.stretch, t.counts, coalesce({next_number}, t.own_number) AS number FROM ({states}) t"
+    )
     of_number = (
         f"SELECT t.*, t.counts OR NOT max(t.counts) OVER ({epoch}) AS follows, "
         f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first, "

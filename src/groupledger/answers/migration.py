@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from groupledger.answers.causes import CauseKind
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
@@ -34,10 +35,10 @@ class MigrationEnd(StrEnum):
 class WayChange:
     """A group that is assigned in another way from `at` on.
 
-    `moved` partitions went from one member to another in that state, `given` to a member from nobody. `unowned` had
-    nobody in it, or, where members of both kinds are in the group from then on, while that lasted; the longest for
-    `unowned_seconds`, and `still_unowned` of them to the end. `empty_seconds`: how long nobody was in the group
-    before, None where somebody was.
+    `converted`: by an online conversion to or from KIP-848, while members were in it. `moved` partitions went from one
+    member to another in that state, `given` to a member from nobody. `unowned` had nobody in it, or, where members of
+    both kinds are in the group from then on, while that lasted; the longest for `unowned_seconds`, and `still_unowned`
+    of them to the end. `empty_seconds`: how long nobody was in the group before, None where somebody was.
     """
 
     at: datetime
@@ -50,6 +51,7 @@ class WayChange:
     unowned_seconds: float | None
     still_unowned: int
     empty_seconds: float | None
+    converted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,7 @@ def _change(
         unowned_seconds=longest,
         still_unowned=sum(until is None for _, until in stretches),
         empty_seconds=_empty_seconds(before, at) if emptied else None,
+        converted=any(cause.kind is CauseKind.CONVERTED for cause in differs.causes),
     )
 
 

@@ -34,6 +34,7 @@ _WORDS = {  # by the value of a CauseKind: its module is imported for an answer 
     "group-born": "first record",
     "group-emptied": "last members gone",
     "group-deleted": "group deleted",
+    "converted": "converted to {} group",
     "follow-up": "follow-up round",
     "not-shown": "no difference",
 }

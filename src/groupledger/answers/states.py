@@ -131,8 +131,8 @@ def states(
     snapshots = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number, "
-        "t.observed_at, t.assignor, t.group_type, t.complete, t.offset, t.snapshot_kind, t.shared_topics, "
-        "t.subscribed_topics "
+        "t.observed_at, t.assignor, t.group_type, t.complete, t.offset, t.snapshot_kind, t.incarnation, "
+        "t.shared_topics, t.subscribed_topics "
         f"FROM current_group_snapshots t WHERE {asked}",
         **named,
     )
@@ -176,4 +176,5 @@ def _side(row: Record, members: list[Record]) -> Side:
         complete=row["complete"],
         offset=row["offset"],
         kind=row["snapshot_kind"],
+        incarnation=row["incarnation"],
     )

@@ -129,7 +129,8 @@ def tell_migration(output: Output, answer: Migrations) -> None:
 
 def _tell_change(output: Output, change: WayChange) -> None:
     output.line(f"- {iso(change.at)}  [{change.snapshot_id}]")
-    output.line(f"  {_way(change.before)} -> {_way(change.after)}")
+    online = ", converted while running" if change.converted else ""
+    output.line(f"  {_way(change.before)} -> {_way(change.after)}{online}")
     told = [f"{change.moved:,} partitions went from member to member"] if change.moved else []
     if change.given:
         told.append(f"{change.given:,} that nobody had got an owner")

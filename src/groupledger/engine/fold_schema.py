@@ -21,6 +21,8 @@ BUCKET = "bucket"
 GROUP_KEY = "group_key"
 RECORDS, DUPLICATES = "records", "duplicates"
 """Names of counts: all new records, and of these the ones that were read twice."""
+FOLDED_AGAIN = "folded_again"
+"""The name of the count of groups of which an earlier fold had left records undecided."""
 
 CATALOGUE = ArrayType(
     StructType(

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from groupledger import tables
-from groupledger.core.history import GroupHeadRow
+from groupledger.core.history import GroupHeadRow, undecided_from
 from groupledger.engine import envelope, folding
 from groupledger.engine.classic.fold import NO_HEAD, Start
 from groupledger.engine.envelope import ENVELOPE, sealed_counts
@@ -93,21 +93,31 @@ class _Slices:
                 end, cut = _last_position(records), _name(records)
             self.waiting = [records.slice(end)]
             if end:
-                yield self._fold(records.slice(0, end), cut)
+                yield from self._part(records, end, cut)
 
     def rest(self) -> Iterator[FoldedBucket]:
         """Fold what is left."""
         records = pa.concat_tables(self.waiting) if self.waiting else []
         if len(records):
-            yield self._fold(records, None)
+            rows = self._fold(records)
+            rows.by_table[tables.GROUP_HEADS.name] = list(self._heads(rows, None))
+            yield rows.folded()
 
-    def _fold(self, records: pa.Table, cut: KeyedGroup | None) -> FoldedBucket:
-        """Fold records; `cut` is the group of which more come."""
+    def _part(self, records: pa.Table, end: int, cut: KeyedGroup | None) -> Iterator[FoldedBucket]:
+        """Fold the first records, those of a cut group only as far as they are decided: the others wait."""
+        rows = self._fold(records.slice(0, end))
+        undecided = None if cut is None else _undecided(rows, records.slice(0, end))
+        if undecided is not None:
+            self.waiting, end = [records.slice(undecided)], undecided
+            rows = self._fold(records.slice(0, end)) if end else rows
+        if end:
+            rows.by_table[tables.GROUP_HEADS.name] = list(self._heads(rows, cut))
+            yield rows.folded()
+
+    def _fold(self, records: pa.Table) -> FoldedRows:
         clusters = records[c.CLUSTER_ID].unique().to_pylist()
         catalogues = {cluster_id: self.catalogues.get(cluster_id, NO_TOPICS) for cluster_id in clusters}
-        rows = folding.fold_records(records, self.starts, catalogues, self.settings)
-        rows.by_table[tables.GROUP_HEADS.name] = list(self._heads(rows, cut))
-        return rows.folded()
+        return folding.fold_records(records, self.starts, catalogues, self.settings)
 
     def _heads(self, rows: FoldedRows, cut: KeyedGroup | None) -> Iterator[tuple[Any, ...]]:
         """Yield heads of complete groups, each from where its first part began; keep that of the group that was cut."""
@@ -115,10 +125,20 @@ class _Slices:
             name = head.cluster_id, head.group_id.encode()
             if name == cut:
                 started = self.starts.get(name, NO_HEAD)
-                self.starts[name] = started._replace(state=head.state, log_partition=head.log_partition)
+                self.starts[name] = Start(head.state, started.refolded or head.refolded, head.log_partition)
                 self.from_offsets.setdefault(name, head.from_offset)
             else:
                 yield head._replace(from_offset=self.from_offsets.pop(name, head.from_offset))
+
+
+def _undecided(rows: FoldedRows, records: pa.Table) -> int | None:
+    """Return the index of the first record that the only group's head leaves undecided; None: there is none."""
+    [head] = map(GroupHeadRow._make, rows.by_table[tables.GROUP_HEADS.name])
+    offset = undecided_from(head.state)
+    if offset is None:
+        return None
+    own = pc.equal(records[c.LOG_PARTITION], head.log_partition)
+    return int(pc.index(pc.and_(own, pc.equal(records[c.OFFSET], offset)), True).as_py())
 
 
 def _name(records: pa.Table) -> KeyedGroup:

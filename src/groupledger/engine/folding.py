@@ -21,6 +21,7 @@ from groupledger.engine.envelope import NamedCount, columns_of
 from groupledger.engine.fold_schema import (
     DUPLICATES,
     FILLED,
+    FOLDED_AGAIN,
     GROUP_KEY,
     HEAD,
     KNOWN,
@@ -81,6 +82,8 @@ def fold_records(
             log_partition=start.log_partition,
         )
         folded.add(cluster_id, one)
+        if one.head is not None and one.head.refolded and not start.refolded:
+            folded.counts[cluster_id, FOLDED_AGAIN] += 1
     return folded
 
 

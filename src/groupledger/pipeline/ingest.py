@@ -17,7 +17,7 @@ from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
 from groupledger.core.wire.offsets_log import RecordKind
-from groupledger.engine.fold_schema import FILLED
+from groupledger.engine.fold_schema import FILLED, FOLDED_AGAIN
 from groupledger.engine.fold_slices import fold_buckets
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
@@ -283,7 +283,9 @@ class Work:
         files = files_of(self.past.spark, self.past.location, FILLED, self.attempt_id) if into_files else None
         folded = Enveloped.of(fold_buckets(given.rows, given.buckets, FoldSettings(), files), files)
         for count in folded.counts:
-            if count.name != RECORDS:  # counted where they were read
+            if count.name == FOLDED_AGAIN:
+                self.late_groups += count.rows
+            elif count.name != RECORDS:  # counted where they were read
                 self.counts[f"{count.cluster_id}/{count.name}"] += count.rows
         given.release()
         return folded

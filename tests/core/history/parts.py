@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from groupledger.core.history import Folded, LogRow, TopicHistory, fold_group
+
 TABLES = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "quarantine", "violations")
 Facts = dict[str, list[Any]]
 
 
 def in_parts(rows: Sequence[LogRow], cuts: Iterable[int], topics: TopicHistory) -> list[Folded]:
     """Fold rows in parts, each from the head of the one before."""
-    parts, head, bounds = list[Folded](), None, [0, *cuts, len(rows)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    parts, head = list[Folded](), None
+    for start, end in pairwise([0, *cuts, len(rows)]):
         parts.append(fold_group("eu-1", rows[start:end], head, topics))
         head = head if parts[-1].head is None else parts[-1].head.state
     return parts

@@ -13,6 +13,7 @@ import pytest
 from groupledger.core.history import Folded, LogRow, TopicChange, TopicHistory, fold_group
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription
 from groupledger.core.wire.offsets_log import RecordKind, decode_key
+from tests.core.history.captured import changes_of
 from tests.core.history.parts import Facts, in_parts, together
 from tests.core.history.records import CLICKS, TOPICS, Log, head_of, member
 
@@ -39,17 +40,16 @@ def case(group: str) -> tuple[LogRow, ...]:
     return tuple(row for row in rows if decode_key(row.key).group_id == group)
 
 
-@cache
-def topics() -> TopicHistory:
+def changes() -> list[TopicChange]:
     """Its topics."""
     lines = map(json.loads, (CASE / "topics.jsonl").read_text(encoding="utf-8").splitlines())
-    return TopicHistory(
-        [
-            TopicChange(each["topic"], each["topic_id"], each["partitions"], None, each["ts"] * 1000)
-            for each in lines
-            if each["ts"] == 1795262400000
-        ]
-    )
+    return changes_of(lines)
+
+
+@cache
+def topics() -> TopicHistory:
+    """Its topics at each moment."""
+    return TopicHistory(changes())
 
 
 class Step(NamedTuple):

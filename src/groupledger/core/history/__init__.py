@@ -1,7 +1,7 @@
 """One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
 
 from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
-from groupledger.core.history.head import decode_head, start_of_refold
+from groupledger.core.history.head import decode_head, start_of_refold, undecided_from
 from groupledger.core.history.held import HeldSnapshot, HoldingMember, held_by, held_changes
 from groupledger.core.history.home import home_of, log_partition_of, possible_counts
 from groupledger.core.history.rows import (
@@ -50,4 +50,5 @@ __all__ = [
     "possible_counts",
     "snapshot_id",
     "start_of_refold",
+    "undecided_from",
 ]

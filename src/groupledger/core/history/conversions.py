@@ -102,7 +102,8 @@ class Conversions:
             if role in OF_MEMBERS and key.fields.get("member_id") in members:
                 return True
             value = _value(key, row)
-            if isinstance(value, MemberMetadata) and value.classic_member_metadata is not None and tombstone and at_once:
+            is_classic = isinstance(value, MemberMetadata) and value.classic_member_metadata is not None
+            if is_classic and tombstone and at_once:
                 return True
             if isinstance(value, ConsumerGroupMetadata) and epoch is None:
                 epoch = value.epoch

@@ -112,7 +112,7 @@ class Fold:
         self.writer = HistoryWriter(cluster_id, state, topics, settings.step_members)
 
     def run(self, refolded: bool) -> Folded:
-        """Take each position's record once; those that the head left undecided come first, and supersede what was said."""
+        """Take each position's record once, first those that the head left undecided: what was said of them is over."""
         writer, undecided = self.writer, None
         rows = [*self.again, *self._one_a_position()]
         conversions = Conversions(rows, self._readable_key)

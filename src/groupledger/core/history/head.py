@@ -105,11 +105,18 @@ def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
     document = _document(head)
     held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
     undecided = document.pop("undecided", ())
-    state = GroupState(**document, undecided=tuple(_restored_record(document["log_partition"], row) for row in undecided))
+    state = GroupState(**document)
+    state.undecided = tuple(_restored_record(state.log_partition, row) for row in undecided)
     state.ownership = _restored_ownership(held)
     state.generation = _restored_generation(generation)
     state.modern = None if modern is None else _restored_modern(modern, GroupType(state.group_type or ""), topics)
     return state
+
+
+def undecided_from(head: bytes) -> int | None:
+    """The offset of the first record that the state does not have yet, though it was read; None: it has all."""
+    undecided = _document(head).get("undecided")
+    return undecided[0][0] if undecided else None
 
 
 def closed_head(head: bytes) -> bytes:

@@ -223,7 +223,7 @@ def hold(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str,
     writer.changed(changes, row)
     group.mend()
     pending, tasks = (before.pending, before.tasks) if before is not None else ((), ())
-    first = before is None and bool(now.recorded or now.pending)  # no change, if the classic group gave it to the member
+    first = before is None and bool(now.recorded or now.pending)  # no change if the classic group gave it
     if changes or first or by_topic(now.pending) != by_topic(pending) or set(now.tasks) != set(tasks):
         take_step(writer, row, group)
 

@@ -26,6 +26,10 @@ KINDS = (Kind.BIRTH, Kind.GENERATION, Kind.REWRITE, Kind.EMPTY, Kind.DELETED)
 BIRTH_KIND, GENERATION_KIND, REWRITE_KIND, EMPTY_KIND, DELETED_KIND = range(5)
 """Kinds of snapshot, by number."""
 
+REPEATED, UNDECIDED = 1, 2
+"""Why a group is odd: a member id stands twice in a generation; or the last record is the tombstone of a group that had
+members, which may be going on as a KIP-848 group."""
+
 TOMBSTONE_MISSING, BEGINS_LATE, BEGINS_DELETED, SKIPPED, UNREADABLE = 1, 2, 4, 8, 16
 """What of a group's history is not there, as bits."""
 
@@ -59,7 +63,7 @@ class GroupStates(NamedTuple):
     hole: LongArray
     first: LongArray  # offset of the first record of the last generation
     last: LongArray  # the step of the last generation; NONE: there is none
-    odd: LongArray  # 1: a case for the fold of one group at a time
+    odd: LongArray  # not 0: a case for the fold of one group at a time
 
 
 class Walked(NamedTuple):
@@ -134,6 +138,9 @@ def delete(steps: GroupSteps, states: GroupStates, walked: Walked, group: int, s
         states.alive[group] = 1
         walked.gaps[step] = BEGINS_DELETED
     if states.alive[group]:
+        last = states.last[group]
+        if last != NONE and steps.member_count[last] > 0:
+            states.odd[group] |= UNDECIDED
         walked.kind[step] = DELETED_KIND
         walked.previous[step] = NONE if states.hole[group] else states.previous[group]
         end(states, group)
@@ -154,6 +161,7 @@ def take_generation(
 ) -> None:
     """One whole snapshot."""
     number = steps.generation[step]
+    states.odd[group] &= ~UNDECIDED
     enter(steps, states, walked, group, step)
     last = states.last[group]
     kind = kind_of(steps, states, group, step)
@@ -228,7 +236,7 @@ def remember(steps: GroupSteps, names: MemberCodes, states: GroupStates, seen: S
     for member in range(first, first + steps.member_count[step]):
         name, instance = names.member[member], names.instance[member]
         if seen.member_step[name] == step:
-            states.odd[group] = 1
+            states.odd[group] |= REPEATED
         seen.member_step[name] = step
         seen.member_row[name] = member
         if instance != NONE:

@@ -1,7 +1,8 @@
 """The state of one group's fold, and the rows written on the way.
 
 An incarnation of a group ends with a tombstone, with a change of type that is no conversion, and where its generation
-falls; `previous` and holdings never cross it. What the log does not hold is stated as coverage; whether it was lost, nobody can tell from it.
+falls; `previous` and holdings never cross it. What the log does not hold is stated as coverage; whether it was lost,
+nobody can tell from it.
 """
 
 from __future__ import annotations

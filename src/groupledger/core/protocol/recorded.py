@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.history.kinds import Kind
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
@@ -23,7 +24,7 @@ REMEMBERING = frozenset({"sticky"})
 """Assignors whose members tell what they remember; it was revoked before they joined."""
 
 
-CLASSIC = "classic"
+CLASSIC, CONSUMER = "classic", "consumer"
 CONSUMERS = (None, "", "consumer")
 """Protocol types of groups of consumers; a group is born without one, and has none while it is empty."""
 
@@ -65,11 +66,18 @@ _Told = tuple[_Member, Call, Certainty]
 
 
 def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberSnapshotRow]) -> Iterator[RecordedCall]:
-    """The calls of one group's snapshots, both in order of offset; of KIP-848 and of Connect's groups none."""
+    """The calls of one group's snapshots, both in order of offset; of KIP-848 and of Connect's groups none.
+
+    A classic member keeps through an online conversion what it has: nobody calls it for that.
+    """
     rows = {snapshot_id: list(some) for snapshot_id, some in groupby(members, key=lambda row: row.snapshot_id)}
     before: GroupSnapshotRow | None = None
     had: dict[str, _Member] = {}
     for snapshot in groups:
+        if snapshot.group_type == CONSUMER or (snapshot.group_type == CLASSIC and snapshot.snapshot_kind == Kind.FOLD):
+            had = {row.member_id: _taken_over(row) for row in rows.get(snapshot.snapshot_id, ()) if _is_classic(row)}
+            before = snapshot
+            continue
         if snapshot.group_type != CLASSIC or snapshot.protocol_type not in CONSUMERS:
             before, had = None, {}
             continue
@@ -84,6 +92,16 @@ def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberS
 def _member(row: MemberSnapshotRow, had: Mapping[str, _Member]) -> _Member:
     held = had[row.member_id].held if row.member_id in had else NOTHING
     return _Member(row, held, assigned_partitions(row.claimed))
+
+
+def _is_classic(row: MemberSnapshotRow) -> bool:
+    return row.subscription_version is not None
+
+
+def _taken_over(row: MemberSnapshotRow) -> _Member:
+    """A classic member while its group is a KIP-848 one, or comes from there: what it has is recorded."""
+    recorded = (*(row.recorded or ()), *(row.pending_revocation or ()))
+    return _Member(row, assigned_partitions(recorded), assigned_partitions(row.claimed))
 
 
 def _held(member: _Member, told: Iterable[_Told]) -> PartitionSet:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.history.group_log import CommittedOffset
+from groupledger.core.history.kinds import Kind
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.callbacks import Callback, PartitionSet
 from groupledger.core.protocol.recorded import (
@@ -76,7 +77,7 @@ def tenures(
     for snapshot in groups:
         if snapshot.complete and snapshot.group_type != SHARE:
             present = rows.get(snapshot.snapshot_id, [])
-            if snapshot.group_type == CLASSIC:
+            if snapshot.group_type == CLASSIC and snapshot.snapshot_kind != Kind.FOLD:
                 known.called(snapshot, calls.get(snapshot.snapshot_id, ()), {row.member_id for row in present})
             else:
                 known.held(snapshot, {row.member_id: assigned_partitions(row.recorded) for row in present})
