@@ -193,3 +193,4 @@ def test_the_upgrades_of_real_groups_are_found_and_nothing_else(tmp_path):
         "del-to-new": [MemberKind.EAGER, MemberKind.KIP_848],
     }
     assert {each.end.value for each in found} == {"finished"}
+    assert not any(change.converted for each in found for change in each.changes), "deleted, and another made"
