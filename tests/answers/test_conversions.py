@@ -41,7 +41,7 @@ def ledger(folder: Any, groups: dict[str, tuple[LogRow, ...] | list[LogRow]], li
         rows["log_records"] += log_record_rows("prod", group, of_group)
         for name in TABLES:
             rows[name] += fact_rows(getattr(folded, name))
-    return write(folder, topic_snapshots=list(topic_rows("prod", listed)), **rows)
+    return str(write(folder, topic_snapshots=list(topic_rows("prod", listed)), **rows))
 
 
 @pytest.fixture(scope="module")

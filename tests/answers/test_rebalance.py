@@ -40,7 +40,14 @@ SNAPSHOTS = [
     snapshot(9, 1, incarnation=1),
     snapshot(3, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform"),
     snapshot(
-        4, None, "fold", "new", group_type="consumer", group_epoch=2, assignor="uniform", previous_snapshot_id="log/dev/0/3"
+        4,
+        None,
+        "fold",
+        "new",
+        group_type="consumer",
+        group_epoch=2,
+        assignor="uniform",
+        previous_snapshot_id="log/dev/0/3",
     ),
     snapshot(8, None, "deleted", "dead", members=0),
     snapshot(7, 1, group="both"),

@@ -66,7 +66,10 @@ GROUP_SNAPSHOTS = table(
     column(c.GROUP_TYPE, StringType(), "classic, consumer (KIP-848), share or streams", required=True),
     column(c.PROTOCOL_TYPE, StringType(), "protocol type of a classic group: consumer, connect, ..."),
     column(
-        c.INCARNATION, IntegerType(), "grows after a tombstone, a change of type, a falling generation", required=True
+        c.INCARNATION,
+        IntegerType(),
+        "grows after a tombstone, a falling generation, a change of type (not where it converts)",
+        required=True,
     ),
     column(c.SNAPSHOT_KIND, StringType(), "birth, generation, rewrite, empty, deleted, fold", required=True),
     column(c.GENERATION, IntegerType(), "generation of a classic group"),
