@@ -23,9 +23,9 @@ CUTS = (2, 17)
 """Records of each group in the first ingest, and in the first two: behind a tombstone, and within the downgrade's."""
 
 
-def lines_of_group() -> dict[str, list[str]]:
+def lines_of_group() -> dict[str | None, list[str]]:
     """The lines of the log by group."""
-    found = defaultdict(list)
+    found: dict[str | None, list[str]] = defaultdict(list)
     for line in (CASE / "log.jsonl").read_text(encoding="utf-8").splitlines():
         found[decode_key(b64decode(json.loads(line)["key"])).group_id].append(line)
     return found

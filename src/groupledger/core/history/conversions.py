@@ -31,7 +31,7 @@ from groupledger.core.wire.offsets_log import (
 OF_MEMBERS = frozenset({Role.MEMBER, Role.TARGET, Role.CURRENT})
 
 
-class Turn(Enum):
+class TypeChange(Enum):
     """What a record does to the type of its group."""
 
     NONE = auto()
@@ -51,39 +51,39 @@ class Conversions:
     _converting: set[int] = field(default_factory=set)
     _looked_at: int = 0
 
-    def turn(self, state: GroupState, at: int) -> Turn:
+    def change(self, state: GroupState, at: int) -> TypeChange:
         """What the record at that place does, to a group in this state."""
         if at in self._passing or at in self._converting:
-            return Turn.PASSES if at in self._passing else Turn.CONVERTS
+            return TypeChange.PASSES if at in self._passing else TypeChange.CONVERTS
         key, is_tombstone = self.key_of(self.rows[at]), self.rows[at].value is None
         is_classic = key is not None and key.kind is RecordKind.GROUP_METADATA
         if key is None or not (is_classic or _of_consumers(key)):
-            return Turn.NONE
+            return TypeChange.NONE
         if state.alive and state.group_type == GroupType.CONSUMER:
             if is_classic:
                 return self._to_classic(state, at)
-            return self._leaving(state, at) if is_tombstone and at >= self._looked_at else Turn.NONE
+            return self._leaving(state, at) if is_tombstone and at >= self._looked_at else TypeChange.NONE
         from_classic = state.alive and state.group_type == GroupType.CLASSIC
         if is_tombstone is is_classic and (from_classic or (is_classic and not state.incarnation)):
             return self._to_consumer(state, at)
-        return Turn.NONE
+        return TypeChange.NONE
 
-    def _to_consumer(self, state: GroupState, at: int) -> Turn:
+    def _to_consumer(self, state: GroupState, at: int) -> TypeChange:
         """A classic group's tombstone, or a consumer group's record while the classic one still stands."""
         members = state.generation.members if state.generation is not None else {}
         first = at
         while first < len(self.rows) and self._is_idle(first, GroupType.CLASSIC):
             first += 1
         if first == len(self.rows):
-            return Turn.OPEN if members else Turn.NONE
+            return TypeChange.OPEN if members else TypeChange.NONE
         batch = list(takewhile(lambda row: row.timestamp_ms == self.rows[first].timestamp_ms, self.rows[first:]))
         at_once = self.rows[at].timestamp_ms == batch[0].timestamp_ms
         number = state.number if state.alive else None
         if self._goes_on_as(batch, members, number, at_once=at_once, tombstone=first > at):
-            return Turn.CONVERTS
+            return TypeChange.CONVERTS
         key = self.key_of(self.rows[first])
         ends = first + len(batch) == len(self.rows)
-        return Turn.OPEN if members and ends and key is not None and _of_consumers(key) else Turn.NONE
+        return TypeChange.OPEN if members and ends and key is not None and _of_consumers(key) else TypeChange.NONE
 
     def _goes_on_as(
         self, batch: Sequence[LogRow], members: Container[str], number: int | None, *, at_once: bool, tombstone: bool
@@ -114,35 +114,35 @@ class Conversions:
             and (epoch or 0) > FIRST_EPOCH
         )
 
-    def _to_classic(self, state: GroupState, at: int) -> Turn:
+    def _to_classic(self, state: GroupState, at: int) -> TypeChange:
         """A classic group's record while the consumer group still stands."""
         value = _value(self.key_of(self.rows[at]), self.rows[at])
         if not isinstance(value, GroupMetadata) or state.modern is None:
-            return Turn.NONE
+            return TypeChange.NONE
         if any(member.member_id in state.modern.metadata for member in value.members):
-            return Turn.CONVERTS
+            return TypeChange.CONVERTS
         number = state.number
         is_old = number is not None and number > FIRST_EPOCH and _goes_on(number, value.generation)
-        return Turn.CONVERTS if is_old and value.members else Turn.NONE
+        return TypeChange.CONVERTS if is_old and value.members else TypeChange.NONE
 
-    def _leaving(self, state: GroupState, at: int) -> Turn:
+    def _leaving(self, state: GroupState, at: int) -> TypeChange:
         """A tombstone of a consumer group: a member leaves, the group was deleted, or it goes on as a classic one.
 
         It only does that with classic members in it.
         """
         members = state.modern.metadata.values() if state.modern is not None else ()
         if all(member.value.classic_member_metadata is None for member in members):
-            return Turn.NONE
+            return TypeChange.NONE
         classic = at
         while classic < len(self.rows) and self._is_idle(classic, GroupType.CONSUMER):
             classic += 1
         self._looked_at = classic
         if classic == len(self.rows):
-            return Turn.OPEN
+            return TypeChange.OPEN
         value = _value(self.key_of(self.rows[classic]), self.rows[classic])
         if isinstance(value, GroupMetadata):
             self._take_batch(state, (at, classic), value)
-        return Turn.PASSES if at in self._passing else Turn.NONE
+        return TypeChange.PASSES if at in self._passing else TypeChange.NONE
 
     def _take_batch(self, state: GroupState, span: tuple[int, int], value: GroupMetadata) -> None:
         """Find the tombstones of the batch that makes the group a classic one.

@@ -16,7 +16,7 @@ from groupledger.core.findings import OFFSET_REWRITTEN
 from groupledger.core.history import gaps
 from groupledger.core.history.accounts import Accounts
 from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
-from groupledger.core.history.conversions import Conversions, Turn
+from groupledger.core.history.conversions import Conversions, TypeChange
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.home import home_of
 from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
@@ -117,10 +117,10 @@ class Fold:
         rows = [*self.again, *self._one_a_position()]
         conversions = Conversions(rows, self._readable_key)
         for at, row in enumerate(rows):
-            turn = conversions.turn(writer.state, at)
-            if turn is Turn.OPEN and undecided is None:
+            change = conversions.change(writer.state, at)
+            if change is TypeChange.OPEN and undecided is None:
                 undecided = self._before(rows[at:])
-            self._take(row, turn)
+            self._take(row, change)
             writer.state.offset = row.offset
         cut = unfinished(writer, rows[-1]) if rows else None
         return Folded(
@@ -212,7 +212,7 @@ class Fold:
                 self.writer.found(OFFSET_REWRITTEN, row, evidence)
         return kept
 
-    def _take(self, row: LogRow, turn: Turn) -> None:
+    def _take(self, row: LogRow, change: TypeChange) -> None:
         if is_control_record(row.key, row.value):
             self.accounts.count(row, self.accounts.unused, CONTROL_RECORD)
             return
@@ -226,20 +226,20 @@ class Fold:
             self._hole(row, "key", fault)
             return
         try:
-            self._fold(row, key, turn)
+            self._fold(row, key, change)
         except DecodeFault as fault:
             self._quarantine(row, fault.code, fault.message)
             if key.kind in USED:
                 self._hole(row, key.kind.value, fault)
 
-    def _fold(self, row: LogRow, key: LogKey, turn: Turn) -> None:
-        kind, converts = key.kind, turn is Turn.CONVERTS
+    def _fold(self, row: LogRow, key: LogKey, change: TypeChange) -> None:
+        kind, converts = key.kind, change is TypeChange.CONVERTS
         if converts and (kind is not RecordKind.GROUP_METADATA or row.value is None):
             join_consumer_group(self.writer, row)
         if kind is RecordKind.UNKNOWN:
             self.accounts.count(row, self.accounts.unused, f"{kind.value} type {key.version}")
         elif row.value is None:
-            if turn in (Turn.NONE, Turn.OPEN):
+            if change in (TypeChange.NONE, TypeChange.OPEN):
                 self._end(row, key)
             self.accounts.count(row, self.accounts.tombstones, kind.value)
         elif kind in USED:
