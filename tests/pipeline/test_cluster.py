@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,9 +13,13 @@ from groupledger.cli.summaries import ingest_json
 from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.log_plan import LogEnds
+from groupledger.core.moment import from_millis
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.cluster import last_reached
+from groupledger.pipeline.ingest import ingest
+from groupledger.pipeline.known import known_before
 from groupledger.pipeline.rebuild import rebuild
+from groupledger.sinks import runs
 from groupledger.sinks.runs import Commit
 from groupledger.sources.kafka_client import ClusterState
 from groupledger.tables import COVERAGE, TOPIC_SNAPSHOTS
@@ -96,3 +102,56 @@ def test_what_is_gone_is_a_row_and_what_did_not_change_is_none(workspace, monkey
     config = Config(cluster_id=None, ledger=LedgerSettings(location=workspace.location.path))
     rebuild(workspace.spark, workspace.location, config, invocation())
     assert workspace.rows(COVERAGE) == [row]
+
+
+class Clock:
+    """The day, as many minutes later as a test says."""
+
+    def __init__(self):
+        self.minute = 0
+
+    def __call__(self):
+        return datetime(2026, 11, 21, 0, self.minute, tzinfo=UTC)
+
+
+def test_an_ingest_that_reaches_the_end_keeps_when_it_began(workspace, monkeypatch):
+    """Nothing is new in the second and third: a run without a guard says so, and that no facts came."""
+    asked, clock = Asked(ClusterState("edge", {0: LogEnds(7, 7)}, (ORDERS,))), Clock()
+    monkeypatch.setattr(clusters, "Cluster", asked)
+    config = Config(cluster_id="edge", ledger=LedgerSettings(location=workspace.location.path), sources=(SOURCE,))
+
+    def turn(minute):
+        clock.minute = minute
+        summary = ingest(workspace.spark, workspace.location, config, replace(invocation(), now=clock))
+        seen = runs.read_commits(workspace.spark, workspace.location)
+        (known,) = known_before(workspace.spark, workspace.location, seen.commits).values()
+        return summary.nothing_new, len(seen.commits), seen.commits[-1].kind, known.up_to.minute
+
+    assert turn(1) == (False, 1, "ingest", 1)
+    assert turn(2) == (True, 2, "nothing-new", 2)
+    assert turn(9) == (True, 3, "nothing-new", 9)
+    assert [row for row in workspace.rows(TOPIC_SNAPSHOTS) if "2026, 11, 21, 0, 1" in row]
+    last = runs.read_commits(workspace.spark, workspace.location).commits[-1]
+    assert (last.guards, last.counts_out, last.reached) == ((), {}, None)
+
+
+def test_newest_record_of_any_kind(workspace):
+    """Offset commits are read and left out; the newest of them is known to have been read."""
+    lines = [
+        json.dumps({"partition": 3, "offset": at, "timestamp": 1795262400000 + at, "key": key, "value": ""})
+        for at, key in enumerate(("AAEAAWcAAWEAAAAA", "AAIAAWc=", "AAEAAWcAAWEAAAAB"))
+    ]
+    source = replace(workspace.source("log.jsonl", lines), offset_commits=False)
+    workspace.ingest(source)
+    commits = runs.read_commits(workspace.spark, workspace.location).commits
+    known = known_before(workspace.spark, workspace.location, commits)["edge"]
+    assert (known.end, known.newest) == (None, from_millis(1795262400002))
+
+
+def test_a_ledger_that_kept_nothing_is_asked_for_its_records(workspace):
+    line = json.dumps({"partition": 3, "offset": 0, "timestamp": 1795262400000, "key": "AAIAAWc=", "value": ""})
+    workspace.ingest(workspace.source("log.jsonl", [line]))
+    commits = runs.read_commits(workspace.spark, workspace.location).commits
+    earlier = tuple(replace(commit, known=None) for commit in commits)
+    found = known_before(workspace.spark, workspace.location, earlier)
+    assert found["edge"].up_to == from_millis(1795262400000)

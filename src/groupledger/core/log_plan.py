@@ -35,12 +35,16 @@ class LogGap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogPlan:
-    """What an ingest reads. `reached`: the next offset in every log partition; `left`: offsets left for later."""
+    """What an ingest reads. `reached`: the next offset in every log partition; `left`: offsets left for later.
+
+    `behind`: the log partitions of which something is left.
+    """
 
     stretches: tuple[OffsetRange, ...]
     gaps: tuple[LogGap, ...]
     reached: Mapping[int, int]
     left: int
+    behind: tuple[int, ...] = ()
 
     def pieces(self, most: int) -> tuple[OffsetRange, ...]:
         """Split the ranges evenly into pieces of at most `most` offsets.
@@ -69,7 +73,8 @@ def planned(before: Mapping[int, int], ends: Mapping[int, LogEnds], most: int | 
     stretches = tuple(
         OffsetRange(partition, begins[partition], end) for partition, end in reached.items() if end > begins[partition]
     )
-    return LogPlan(stretches, tuple(gaps), reached, sum(sizes.values()) - sum(shares.values()))
+    behind = tuple(partition for partition in reached if shares[partition] < sizes[partition])
+    return LogPlan(stretches, tuple(gaps), reached, sum(sizes.values()) - sum(shares.values()), behind)
 
 
 def _require_same_log(before: Mapping[int, int], ends: Mapping[int, LogEnds]) -> None:

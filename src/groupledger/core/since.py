@@ -1,4 +1,4 @@
-"""Parse a bound of a period: a moment, or a length of time before the ledger's newest moment."""
+"""Parse a bound of a period: a moment, or a length of time before now, up to when the ledger is known."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from groupledger.core.faults import Fault
 from groupledger.core.moment import EPOCH, parse
 
 Bound = datetime | timedelta
-"""A moment, or a length of time before the newest one."""
+"""A moment, or a length of time before now."""
 
 Point = int | Bound
-"""A generation or group epoch, a moment, or a length of time before the newest one."""
+"""A generation or group epoch, a moment, or a length of time before now."""
 
 GREATEST_GENERATION = 2**31 - 1
 MOST_DIGITS = len(str(GREATEST_GENERATION))
@@ -28,9 +28,7 @@ def bound(text: str) -> tuple[Bound, bool]:
     try:
         return parse(text.strip())
     except Fault as fault:
-        raise Fault(
-            fault.code, f"{fault.message}, or how long before the newest record: 90s, 15m, 24h, 7d, 2w"
-        ) from None
+        raise Fault(fault.code, f"{fault.message}, or how long before now: 90s, 15m, 24h, 7d, 2w") from None
 
 
 def point(text: str) -> tuple[Point, bool]:
@@ -44,8 +42,8 @@ def point(text: str) -> tuple[Point, bool]:
         raise Fault(fault.code, f"{fault.message}, or a generation: 12") from None
 
 
-def placed(of: Bound, newest: datetime) -> datetime:
-    """Return the moment of a bound in a ledger with this newest moment; a length of time never goes before 1970."""
+def placed(of: Bound, now: datetime) -> datetime:
+    """Return the moment of a bound in a ledger that is known up to `now`; a length of time never goes before 1970."""
     if isinstance(of, datetime):
         return of
-    return EPOCH if of > newest - EPOCH else newest - of
+    return EPOCH if of > now - EPOCH else now - of

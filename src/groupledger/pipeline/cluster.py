@@ -12,6 +12,7 @@ from groupledger.config.kafka_secrets import resolved
 from groupledger.config.settings import SPARK_READER
 from groupledger.core.faults import Fault
 from groupledger.core.kafka_options import bootstrap_servers, client_options, java_options
+from groupledger.core.known_up_to import KnownUpTo
 from groupledger.core.lines.topic_listings import listing_line
 from groupledger.core.log_plan import LogGap, LogPlan, planned
 from groupledger.core.moment import millis
@@ -49,6 +50,7 @@ class ClusterReading:
     log_partitions: int
     logs: tuple[Rows, ...]
     listings: tuple[Rows, ...]
+    asked: datetime  # before the ends of its log were asked for
 
     @property
     def reached(self) -> dict[str, Any]:
@@ -61,6 +63,11 @@ class ClusterReading:
         stated = {OFFSETS_PARTITIONS: self.log_partitions} if self.log_partitions else {}  # 0: no group was ever there
         begins = {str(stretch.partition): stretch.first for stretch in self.plan.stretches}
         return {**stated, SINCE: self.since, BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
+
+    @property
+    def known(self) -> KnownUpTo:
+        """Up to when the whole log is known once this has been read; what was left for later is said by `behind`."""
+        return KnownUpTo(behind=self.asked) if self.plan.left else KnownUpTo(self.asked)
 
     @property
     def left(self) -> int:
@@ -93,19 +100,19 @@ def read_cluster(
     `named` is the cluster id of the configuration. Raises Fault: CLIENT_MISSING, KAFKA_OPTION, KAFKA_UNREACHABLE,
     KAFKA_REFUSED, KAFKA_NOT_ALLOWED, KAFKA_FAILED, CLUSTER_DIFFERS, LOG_WENT_BACK.
     """
-    address = address_of(source)
+    address, asked = address_of(source), invocation.now().astimezone(UTC)
     state = Cluster(address, invocation.seconds).state()
     require_same_cluster(source, named, state.cluster_id)
     last = last_reached(commits, state.cluster_id)
     plan = planned(last.offsets, state.ends, source.max_records)
     logs = [_records(spark, source, address, plan, state)] if plan.stretches else []
     listings = (
-        [topic_listing(spark, source, state.cluster_id, state.topics, invocation.now())]
+        [topic_listing(spark, source, state.cluster_id, state.topics, asked)]
         if state.topics_digest != last.topics
         else []
     )
     return ClusterReading(
-        state.cluster_id, last.sequence, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings)
+        state.cluster_id, last.sequence, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings), asked
     )
 
 
@@ -173,12 +180,13 @@ def require_same_cluster(source: SourceSettings, named: str | None, found: str) 
 def _records(spark: SparkSession, source: SourceSettings, address: Address, plan: LogPlan, state: ClusterState) -> Rows:
     """The records of a plan, by the reader that is configured."""
     pieces, commits = plan.pieces(PIECE_OFFSETS), source.keeps_offset_commits
+    partitions = [stretch.partition for stretch in plan.stretches]
     if source.reader == SPARK_READER:
         java = Address(address.bootstrap, java_options(resolved(source.options)), address.timeout_seconds)
         found = spark_kafka_log.frame(spark, java, plan.stretches, len(pieces))
-        return offsets_log.of_topic(found, source.place, state.cluster_id, offset_commits=commits)
+        return offsets_log.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits)
     stretches = kafka_log.frame(spark, StretchReader(address, commits), pieces, state.cluster_id)
-    return offsets_log.of_stretches(stretches, source.place, state.cluster_id)
+    return offsets_log.of_stretches(stretches, source.place, state.cluster_id, partitions)
 
 
 def topic_listing(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
 from groupledger.core.described_groups import PREFIX, LastDescribed, described_in, described_lines
 from groupledger.core.digest import digest
+from groupledger.core.known_up_to import KnownUpTo
 from groupledger.core.moment import millis
 from groupledger.pipeline.cluster import SINCE, TOPICS, address_of, require_same_cluster, topic_listing
 from groupledger.pipeline.past import guard_of
@@ -47,6 +49,7 @@ class DescribedReading:
     listings: tuple[Rows, ...]
     left_out: Mapping[str, int]
     digest: str
+    asked: datetime  # before the groups were described
 
     @property
     def reached(self) -> dict[str, Any]:
@@ -57,6 +60,11 @@ class DescribedReading:
     def described(self) -> dict[str, Any]:
         """What was read: after which commit, which groups, and how many have no snapshot, by why."""
         return {SINCE: self.since, GROUPS: self.digest, LEFT_OUT: dict(self.left_out)}
+
+    @property
+    def known(self) -> KnownUpTo:
+        """Up to when the groups are known: one that changed later may be described as it was before."""
+        return KnownUpTo(self.asked)
 
     @property
     def is_empty(self) -> bool:
@@ -81,6 +89,7 @@ def read_described(
     cluster = Cluster(address_of(source), invocation.seconds)
     cluster_id = cluster.cluster_id()
     require_same_cluster(source, named, cluster_id)
+    asked = invocation.now().astimezone(UTC)
     topics = cluster.topics()
     found, missing = cluster.groups()
     now = invocation.now()
@@ -93,9 +102,9 @@ def read_described(
     )
     since, known = _last(commits, cluster_id)
     told = digest(topics)
-    listings = [] if told == known else [topic_listing(spark, source, cluster_id, topics, now)]
+    listings = [] if told == known else [topic_listing(spark, source, cluster_id, topics, asked)]
     parts = [line.decode("utf-8", "surrogatepass") for line in (*lines.groups, *lines.members)]
-    return DescribedReading(cluster_id, since, told, snapshots, tuple(listings), left_out, digest(parts))
+    return DescribedReading(cluster_id, since, told, snapshots, tuple(listings), left_out, digest(parts), asked)
 
 
 def no_snapshots(cluster_id: str) -> Mapping[str, LastDescribed]:

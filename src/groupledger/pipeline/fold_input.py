@@ -18,7 +18,16 @@ from pyspark.sql import functions as F
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.fold_schema import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
 from groupledger.pipeline import offset_commits
-from groupledger.pipeline.log_partitions import FIRST_OFFSET, HOME, LAST_OFFSET, RECORDS, GroupName, LastHead, homes
+from groupledger.pipeline.log_partitions import (
+    FIRST_OFFSET,
+    HOME,
+    LAST_OFFSET,
+    NEWEST,
+    RECORDS,
+    GroupName,
+    LastHead,
+    homes,
+)
 from groupledger.pipeline.offset_commits import Spared
 from groupledger.pipeline.past import GROUP, Past
 from groupledger.sinks.current import numbered
@@ -103,6 +112,7 @@ def touched(new: DataFrame, *, tells_commits: bool) -> DataFrame:
     return rows.groupBy(*GROUP, c.LOG_PARTITION).agg(
         F.min(c.OFFSET).alias(FIRST_OFFSET),
         F.max(c.OFFSET).alias(LAST_OFFSET),
+        F.max(c.TIMESTAMP).alias(NEWEST),
         F.count(F.lit(1)).alias(RECORDS),
         *(offset_commits.extent_of_commits() if tells_commits else ()),
     )

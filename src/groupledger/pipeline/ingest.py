@@ -19,6 +19,7 @@ from groupledger.core.history import FoldSettings
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine.fold_schema import FILLED, FOLDED_AGAIN
 from groupledger.engine.fold_slices import fold_buckets
+from groupledger.pipeline import known
 from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
 from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
 from groupledger.pipeline.cluster import gap_rows
@@ -27,7 +28,7 @@ from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, so
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
 from groupledger.pipeline.invocation import Timings
-from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET
+from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET, NEWEST
 from groupledger.pipeline.offset_commits import COMMITS, WORTH_TELLING
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
@@ -59,7 +60,7 @@ NEW, ROWS = "new", "rows"
 class IngestSummary:
     """What an ingest did. `rows` counts by table; `already_committed`: this run had counted before.
 
-    `nothing_new`: no run was made; `run` is the last one of these clusters. `left`: by running cluster, the
+    `nothing_new`: no rows were written; `run` is the last ingest of these clusters. `left`: by running cluster, the
     offsets that `max_records` left for later.
     """
 
@@ -119,6 +120,8 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     if reading.may_be_empty and all(map(seen.last, guards)):
         last = _last(spark, location, seen, guards)
         if not reading.adds_to(last.inputs):
+            with timings.stage("commit"):
+                known.note_nothing_new(spark, location, seen, reading, invocation)
             return IngestSummary(last, False, timings.by_stage, nothing_new=True)
     with timings.stage("gather"):
         _gather(spark, location, config)
@@ -129,7 +132,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     with reading.faults():
         _read(work, reading, timings)
     with timings.stage("commit"):
-        attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions})
+        attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions, **work.known(reading)})
         run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
 
@@ -196,6 +199,7 @@ class Work:
         self.past, self.config, self.attempt_id = past, config, attempt_id
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
+        self.newest = known.NewestRead()
         self.given: list[GivenRows] = []
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
@@ -294,12 +298,20 @@ class Work:
         """Say first and last offset of each log partition that was read, and how many records are new."""
         commits = F.sum(COMMITS) if tells_commits else F.lit(0)
         ends = extent.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
-            F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.sum(RECORDS), commits
+            F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.unix_millis(F.max(NEWEST)), F.sum(RECORDS), commits
         )
         rows = sorted(ends.collect())
+        self.newest.add((row[0], row[1], row[4]) for row in rows)
         for cluster_id, partition, first, last, *_ in rows:
             self.positions.setdefault(cluster_id, {})[str(partition)] = [first, last]
         return NewRecords(mine, extent, *(sum(row[number] for row in rows) for number in (-2, -1)))
+
+    def known(self, reading: Reading) -> dict[str, Any]:
+        """Up to when each cluster of the ledger is known, for `runs.inputs`."""
+        before = known.known_before(self.past.spark, self.past.location, self.past.commits)
+        self.newest.add_left_out(reading)
+        states = [known.newest(self._mine(tables.GROUP_SNAPSHOTS), c.OBSERVED_AT)] if self.given else []
+        return known.inputs_of([before, self.newest.known(reading), *states])
 
     def _topics(self) -> DataFrame:
         """All changes of topics that count, and those of this attempt."""

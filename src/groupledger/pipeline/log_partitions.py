@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_WITNESSES = 10_000
 """Groups of a cluster, the first by id, that the number of its log partitions is inferred from."""
 
-FIRST_OFFSET, LAST_OFFSET, RECORDS = "first_offset", "last_offset", "records"
+FIRST_OFFSET, LAST_OFFSET, NEWEST, RECORDS = "first_offset", "last_offset", "newest", "records"
 HOME = "home"
 GroupName = tuple[str, str]
 

@@ -42,6 +42,11 @@ def guard_of(cluster_id: str) -> str:
     return f"{cluster_id}{_GUARD}"
 
 
+def cluster_of(guard: str) -> str | None:
+    """The cluster whose ingests a guard is of; None for other guards."""
+    return guard.removesuffix(_GUARD) if guard.endswith(_GUARD) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
     """The ledger as of some commits, for an ingest under these guards.
@@ -58,7 +63,7 @@ class Past:
     @property
     def clusters(self) -> list[str]:
         """The clusters of the ingest."""
-        return [guard.removesuffix(_GUARD) for guard in self.guards if guard.endswith(_GUARD)]
+        return [cluster for guard in self.guards if (cluster := cluster_of(guard)) is not None]
 
     @property
     def empty(self) -> bool:

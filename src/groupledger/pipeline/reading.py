@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config, LimitSettings, SourceSettings
+    from groupledger.core.known_up_to import KnownUpTo
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.runs import Commit
     from groupledger.sources.snapshot_tables import SnapshotRows
@@ -107,6 +108,17 @@ class Reading:
     def left(self) -> dict[str, int]:
         """By cluster that was read itself, how many offsets are left for later ingests."""
         return {each.cluster_id: each.cluster.left for each in self.sources if isinstance(each.cluster, ClusterReading)}
+
+    @property
+    def known(self) -> dict[str, KnownUpTo]:
+        """By cluster that was read itself, up to when it is known once this has been read."""
+        return {each.cluster_id: each.cluster.known for each in self.sources if each.cluster is not None}
+
+    @property
+    def behind(self) -> dict[str, tuple[int, ...]]:
+        """By cluster of which something is left, the log partitions in which."""
+        read = (each.cluster for each in self.sources if isinstance(each.cluster, ClusterReading))
+        return {each.cluster_id: each.plan.behind for each in read if each.left}
 
     @property
     def may_be_empty(self) -> bool:
@@ -315,7 +327,8 @@ def _within_limits(rows: Rows, source: SourceSettings, limits: LimitSettings) ->
     known = {name: F.col(name) for name in (c.CLUSTER_ID, c.LOG_PARTITION, c.OFFSET, c.GROUP_ID, c.KEY, c.VALUE)}
     good = [F.col(name) for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]
     found = split(checked, good, source.place, {c.STAGE: F.lit(offsets_log.STAGE), **known})
-    return Rows(found.good, rows.rejected.unionByName(found.rejected), rows.watches + found.watches, rows.arrivals)
+    rejected, watches = rows.rejected.unionByName(found.rejected), rows.watches + found.watches
+    return Rows(found.good, rejected, watches, rows.arrivals, rows.newest_left_out)
 
 
 def union(frames: Iterable[DataFrame]) -> DataFrame | None:

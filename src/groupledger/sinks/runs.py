@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical, digest
 from groupledger.core.faults import Fault
+from groupledger.core.known_up_to import KNOWN
 from groupledger.sinks import changes
 from groupledger.sinks.folder_runs import TRIES as TRIES
 from groupledger.sinks.folder_runs import RunRow, folder_runs, itself
@@ -52,8 +53,8 @@ in each log partition (`offsets`), and a digest of the topics (`topics`)."""
 FACTS_AS_OF = "facts_as_of"
 """In `inputs` of an assign: the number of the last commit that brought facts, as of which it computed."""
 PLANNED, COMMITTED, GIVEN_UP = "planned", "committed", "given-up"
-INGEST, CALLS = "ingest", "callbacks"
-"""Kinds of runs that readers tell apart: those that bring facts, and those that derive calls and metrics from them."""
+INGEST, NOTHING_NEW, CALLS = "ingest", "nothing-new", "callbacks"
+"""Kinds of runs that readers tell apart: an ingest, one that found nothing new, and what derives calls and metrics."""
 REDACTION = "redaction"
 """The guard of a redaction: every attempt yields to it, named or not."""
 LATE_GROUPS = "late_groups"
@@ -120,7 +121,8 @@ class Commit:
 
     `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote. `reached`: by
     cluster that an ingest read itself, where the next one goes on, as JSON: of thousands of commits one is looked at.
-    `facts_as_of`: of an assign, the last commit whose facts it knew. `removed`: by table, attempts whose rows it took.
+    `known`: `core.known_up_to`, as JSON too. `facts_as_of`: of an assign, the last commit whose facts it knew.
+    `removed`: by table, attempts whose rows it took.
     """
 
     sequence: int
@@ -133,6 +135,7 @@ class Commit:
     counts_out: Mapping[str, int]
     read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
     reached: str | None = None
+    known: str | None = None
     code_digest: str = ""
     facts_as_of: int | None = None
     removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -170,8 +173,7 @@ class LedgerView:
 def read_commits(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> LedgerView:
     """One read of the committed rows, without a shuffle: a run is a short row, and few are ever made."""
     commits = sorted(_read(_commit, spark, location, COMMITTED), key=lambda commit: commit.sequence)
-    is_there = any(commit.run_id == run_id for commit in commits)
-    rows = _read(itself, spark, location, COMMITTED) if is_there else []
+    rows = _read(itself, spark, location, COMMITTED) if any(each.run_id == run_id for each in commits) else []
     return LedgerView(tuple(commits), next((_run(row) for row in rows if row[c.RUN_ID] == run_id), None))
 
 
@@ -213,7 +215,7 @@ def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
 
 def removals(spark: SparkSession, location: LedgerLocation) -> dict[str, set[str]]:
     """By table, the committed attempts whose rows `maintain` has removed, or is about to remove, for good."""
-    found: defaultdict[str, set[str]] = defaultdict(set)
+    found = defaultdict[str, set[str]](set)
     for row in _read(itself, spark, location, COMMITTED):
         for table, attempts in (row[c.REMOVED] or {}).items():
             found[table].update(attempts)
@@ -304,8 +306,7 @@ def _compare_and_set(spark: SparkSession, location: LedgerLocation, row: Mapping
     table = folder_runs(spark, location)
     if table is None:
         return _set_by_spark(spark, location, row)
-    went_in = _set_by_delta_rs(table, row)
-    if went_in:
+    if went_in := _set_by_delta_rs(table, row):
         table.gather()
     return went_in
 
@@ -383,18 +384,17 @@ def _committed_row(attempt: Attempt, sequence: int, outcome: Outcome) -> dict[st
     }
 
 
-_SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, REACHED, FACTS_AS_OF))
-_WHOLE = tuple(each.name for each in fields(Run))
+_SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, REACHED, FACTS_AS_OF, KNOWN))
 
 
 def _commit(row: RunRow) -> Commit:
     inputs = json.loads(row[c.INPUTS])
-    reached = None if inputs.get(REACHED) is None else canonical(inputs[REACHED])
-    told = {c.GUARDS: tuple(row[c.GUARDS]), READ: inputs.get(READ), FACTS_AS_OF: inputs.get(FACTS_AS_OF)}
-    told |= {c.REMOVED: row[c.REMOVED] or {}}
-    return Commit(**{name: row[name] for name in _SHORT} | told, reached=reached)
+    reached, known = (canonical(inputs[name]) if name in inputs else None for name in (REACHED, KNOWN))
+    told = {c.GUARDS: tuple(row[c.GUARDS]), c.REMOVED: row[c.REMOVED] or {}}
+    more = {READ: inputs.get(READ), FACTS_AS_OF: inputs.get(FACTS_AS_OF), REACHED: reached, KNOWN: known}
+    return Commit(**{name: row[name] for name in _SHORT} | told | more)
 
 
 def _run(row: RunRow) -> Run:
     told = {c.GUARDS: tuple(row[c.GUARDS]), c.INPUTS: json.loads(row[c.INPUTS])}
-    return Run(**{name: row[name] for name in _WHOLE} | told)
+    return Run(**{each.name: row[each.name] for each in fields(Run)} | told)

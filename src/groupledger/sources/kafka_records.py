@@ -51,8 +51,8 @@ BATCH = pa.schema(
         (NUMBER, pa.int64()),
     ]
 )
-"""A row is a record, except the last two of a range: the NUMBER of records consumed for it (PROBLEM is ENTRIES), and
-the number of offset commits among them that were left out."""
+"""A row is a record, except the last two of a range: the NUMBER of records consumed for it (PROBLEM is ENTRIES), with
+the time of the newest one, and the number of offset commits among them that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def batches(
             raise silence(reader.address, errors, f"reading {TOPIC} partition {stretch.partition} to {stretch.end}")
     if taking.columns.rows:
         yield taking.columns.taken()
-    yield _tally(taking.consumed, taking.left_out)
+    yield _tally(taking)
 
 
 class _Taking:
@@ -100,9 +100,10 @@ class _Taking:
     """
 
     def __init__(self, reader: StretchReader, stretch: OffsetRange) -> None:
-        self._reader, self._stretch = reader, stretch
+        self._reader, self._stretch, self.partition = reader, stretch, stretch.partition
         self.columns = _Columns(stretch.partition)
         self.consumed = self.left_out = 0
+        self.newest: int | None = None
         self.left = stretch.end - stretch.first
         self.done = False
 
@@ -129,6 +130,7 @@ class _Taking:
         except TypeError:  # no key, or an event without an offset
             return None
         number = sum(are_commits)
+        self._dated(messages[-1])
         self.consumed += number
         self.left_out += number
         return list(compress(messages, map(not_, are_commits)))
@@ -139,6 +141,7 @@ class _Taking:
             error, offset = message.error(), message.offset()
             if error is None and offset < end:
                 self.consumed += 1
+                self._dated(message)
                 key = message.key()
                 if not keeps_commits and key is not None and key.startswith(OFFSET_COMMITS):
                     self.left_out += 1
@@ -149,6 +152,11 @@ class _Taking:
                 self.done = error is None or self._ends(error, offset)
             if self.done:
                 return
+
+    def _dated(self, message: Any) -> None:
+        """Note the record's time: later offsets rarely have earlier ones, so that the last of many stands for all."""
+        time = message.timestamp()[1]
+        self.newest = time if self.newest is None else max(self.newest, time)
 
     def _reached(self, offset: int) -> None:
         self.left = self._stretch.end - offset - 1
@@ -207,7 +215,8 @@ class _Columns:
         return pa.RecordBatch.from_arrays(arrays, schema=BATCH)
 
 
-def _tally(consumed: int, left_out: int) -> pa.RecordBatch:
-    tallies = {ENTRIES: consumed, OFFSET_COMMIT_LEFT_OUT: left_out}
-    rows = [dict.fromkeys(BATCH.names) | {PROBLEM: kind, NUMBER: number} for kind, number in tallies.items()]
+def _tally(taking: _Taking) -> pa.RecordBatch:
+    tallies = {ENTRIES: taking.consumed, OFFSET_COMMIT_LEFT_OUT: taking.left_out}
+    of_range = dict.fromkeys(BATCH.names) | {"partition": taking.partition, "timestamp": taking.newest}
+    rows = [of_range | {PROBLEM: kind, NUMBER: number} for kind, number in tallies.items()]
     return pa.RecordBatch.from_pylist(rows, schema=BATCH)

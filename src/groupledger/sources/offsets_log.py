@@ -7,7 +7,8 @@ other topics are counted and left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ from groupledger.sources.bounded import moment, within
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import (
+    ENTRIES,
     PROBLEM,
     Arrivals,
     Rows,
@@ -35,6 +37,7 @@ from groupledger.sources.opening import (
     split,
     tallied,
     watched_scan,
+    watched_times,
 )
 from groupledger.sources.tables import open_table, paths
 from groupledger.tables import LOG_RECORDS
@@ -90,7 +93,8 @@ def read_json(
     rows = records(typed(watched), files.path, cluster_id)
     rejected = records(typed(read_text(spark, files, placed=True)), files.path, cluster_id).rejected
     arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
-    return Rows(rows.good, rejected, rows.watches, arrivals)
+    newest = None if offset_commits else partial(_newest_left_out, typed(lines))
+    return Rows(rows.good, rejected, rows.watches, arrivals, newest)
 
 
 def read_table(
@@ -136,7 +140,8 @@ def of_table(
     watched, watch = watched_scan(given)
     rows = records(typed(watched), source, cluster_id)
     arrivals = Arrivals(given, typed(given), False, (watch, rows.watches[0]), others=others)
-    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+    newest = None if offset_commits else partial(_newest_left_out, typed(given))
+    return Rows(rows.good, rejected, rows.watches, arrivals, newest)
 
 
 def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_VALUES) -> dict[str, str]:
@@ -162,15 +167,21 @@ def _by_field(found: DataFrame, source: str, columns: Mapping[str, str]) -> Data
     return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
-def of_stretches(stretches: DataFrame, source: str, cluster_id: str) -> Rows:
+def of_stretches(stretches: DataFrame, source: str, cluster_id: str, partitions: Iterable[int]) -> Rows:
     """Return what `kafka_log.frame` reads of a cluster: its records, and counts of what it consumed and left out."""
-    return _of_cluster(stretches, F.col(PROBLEM).isNull(), tallied(OFFSET_COMMIT_LEFT_OUT), source, cluster_id)
+    times, newest = watched_times(stretches, partitions, F.col(PROBLEM) == ENTRIES)
+    rows = _of_cluster(times, F.col(PROBLEM).isNull(), tallied(OFFSET_COMMIT_LEFT_OUT), source, cluster_id)
+    return replace(rows, newest_left_out=newest)
 
 
-def of_topic(found: DataFrame, source: str, cluster_id: str, *, offset_commits: bool) -> Rows:
+def of_topic(
+    found: DataFrame, source: str, cluster_id: str, partitions: Iterable[int], *, offset_commits: bool
+) -> Rows:
     """Return what `spark_kafka_log.frame` reads of a cluster: all its records; offset commits only if requested."""
     is_kept = F.lit(True) if offset_commits else ~_is_commit()
-    return _of_cluster(found, is_kept, each_row({OFFSET_COMMIT_LEFT_OUT: ~is_kept}), source, cluster_id)
+    times, newest = watched_times(found, partitions, ~is_kept)
+    rows = _of_cluster(times, is_kept, each_row({OFFSET_COMMIT_LEFT_OUT: ~is_kept}), source, cluster_id)
+    return replace(rows, newest_left_out=newest)
 
 
 def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column], source: str, cluster_id: str) -> Rows:
@@ -193,6 +204,12 @@ def _without_commits(rows: DataFrame) -> DataFrame:
     """Mark offset commits among rows with PROBLEM, but for those that have one already."""
     left_out = F.when(_is_commit(), F.lit(OFFSET_COMMIT_LEFT_OUT))
     return rows.withColumn(PROBLEM, F.coalesce(PROBLEM, left_out))
+
+
+def _newest_left_out(rows: DataFrame) -> dict[int, int]:
+    """Return by log partition the time (ms) of the newest offset commit that is left out, with a query of its own."""
+    left_out = rows.where(F.col(PROBLEM) == OFFSET_COMMIT_LEFT_OUT).groupBy(c.PARTITION)
+    return dict(left_out.agg(F.unix_millis(F.max(c.TIMESTAMP))).collect())
 
 
 def _typed(given: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
@@ -97,12 +97,14 @@ class Rows:
     """The content of a source: usable rows, and unusable ones as rows of `quarantine` (without the attempt).
 
     After `good` has been read, `watches` tell whether there are unusable rows: a second pass is rarely needed.
+    `newest_left_out`, asked afterwards: by log partition, the time (ms) of the newest record that was left out.
     """
 
     good: DataFrame
     rejected: DataFrame
     watches: tuple[Observation, ...] = ()
     arrivals: Arrivals | None = None
+    newest_left_out: Callable[[], Mapping[int, int]] | None = None
 
     def rejections(self) -> int:
         """Count the rows of `rejected`, after an action on `good`. Without a watch a query counts them.
@@ -177,6 +179,22 @@ def watched_scan(scan: DataFrame, counts: Mapping[str, Column] | None = None) ->
     """Return the lines or rows of the source, and the observation that counts them; `counts` as in `Arrivals`."""
     watch = Observation()
     return scan.observe(watch, *_named(counts)), watch
+
+
+def watched_times(
+    scan: DataFrame, partitions: Iterable[int], which: Column
+) -> tuple[DataFrame, Callable[[], Mapping[int, int]]]:
+    """Return the rows, and what their reading shows: by log partition, the greatest time (ms) in rows of this kind."""
+    watch, time = Observation(), F.col(c.TIMESTAMP)
+    kind = dict(scan.dtypes)[c.TIMESTAMP]
+    millis = time if kind == "bigint" else F.unix_millis(time.cast("timestamp"))
+    numbers = sorted(set(partitions))
+    greatest = [F.max(F.when(which & (F.col(c.PARTITION) == number), millis)).alias(str(number)) for number in numbers]
+
+    def newest() -> Mapping[int, int]:
+        return {int(name): found for name, found in (seen(watch) or {}).items() if found is not None}
+
+    return (scan.observe(watch, *greatest) if numbers else scan), newest
 
 
 def each_row(left_out: Mapping[str, Column]) -> dict[str, Column]:

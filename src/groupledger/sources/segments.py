@@ -39,6 +39,7 @@ from groupledger.sources.opening import (
     SourceFault,
     tallied,
     watched_scan,
+    watched_times,
 )
 from groupledger.tables import columns as c
 
@@ -106,9 +107,10 @@ def read(spark: SparkSession, found: LogFolders, cluster_id: str, *, offset_comm
     tasks = spark.range(0, number, 1, number)
     raw = tasks.mapInArrow(_reader(found.partitions, found.passed_over, offset_commits=offset_commits), SCHEMA)
     watched, watch = watched_scan(raw, tallied(*TALLIES))
-    rows = records(_typed(watched), found.files.path, cluster_id)
+    times, newest = watched_times(watched, [number for number, _ in found.partitions], F.col(PROBLEM) == ENTRIES)
+    rows = records(_typed(times), found.files.path, cluster_id)
     arrivals = Arrivals(raw, _typed(raw), False, (watch, rows.watches[0]), tallied(*TALLIES))
-    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+    return Rows(rows.good, rows.rejected, rows.watches, arrivals, newest)
 
 
 def _typed(raw: DataFrame) -> DataFrame:
@@ -191,7 +193,9 @@ def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) 
         else:
             yield from _pieces(_of_records(number, found))
     tallies = {ENTRIES: reader.entries + sum(passed_over.values()), **reader.left_out, **passed_over}
-    yield _of_rows([(number, None, None, None, None, kind, None, total) for kind, total in tallies.items()])
+    newest = reader.newest
+    time = newest if newest is not None and RECORD_TIME.least <= newest <= RECORD_TIME.most else None
+    yield _of_rows([(number, None, time, None, None, kind, None, total) for kind, total in tallies.items()])
 
 
 def _of_records(number: int, records: RecordColumns) -> pa.RecordBatch:

@@ -14,7 +14,12 @@ RUNS = table(
     "Attempts: `planned` before any row is written, `committed` once, last and by compare-and-set.",
     column(c.RUN_ID, StringType(), "from the orchestrator, or derived from the input", required=True),
     column(c.ATTEMPT_ID, StringType(), "UUID of the attempt, stamped on every row it writes", required=True),
-    column(c.KIND, StringType(), "ingest, assign, callbacks or maintain", required=True),
+    column(
+        c.KIND,
+        StringType(),
+        "ingest, nothing-new (an ingest that found nothing), assign, callbacks or maintain",
+        required=True,
+    ),
     column(
         c.STATUS,
         StringType(),

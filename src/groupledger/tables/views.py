@@ -39,7 +39,7 @@ _HEAD = """\
 _COMMENTS = {
     REFOLDS: "Offsets of a group that a later attempt folded again: earlier facts of them do not count.",
     LATEST_RESULTS: "The attempt that counts for each scenario and each snapshot that counts.",
-    NOT_LISTED: "Topics that a snapshot's members subscribe to, and that no listing knew at its time.",
+    NOT_LISTED: "Topics that a snapshot's members subscribe to, deleted at its time or in no listing at all.",
 }
 _RESULT_KEY = (c.CLUSTER_ID, c.GROUP_ID, c.SNAPSHOT_ID, c.SCENARIO)
 _FROM_LOG = "t.snapshot_id LIKE 'log/%'"
@@ -183,7 +183,10 @@ def _derived(table: Table) -> str:
 
 
 def _not_listed() -> str:
-    """Select topics that no listing counts at a snapshot's time, with changes ordered as in `core.change_order`."""
+    """Select topics that no listing counts at a snapshot's time, with changes ordered as in `core.change_order`.
+
+    A topic that is listed later for the first time is judged by that listing.
+    """
     of_snapshot = (c.CLUSTER_ID, c.GROUP_ID, c.INCARNATION, c.OFFSET, c.SNAPSHOT_ID, c.GENERATION, c.GROUP_EPOCH)
     wanted = (
         f"SELECT {_columns(of_snapshot)}, t.observed_at, unnest(coalesce(t.shared_topics, t.subscribed_topics)) AS "
@@ -197,12 +200,15 @@ def _not_listed() -> str:
         f"row_number() OVER (PARTITION BY t.cluster_id, t.group_id, t.snapshot_id, t.topic ORDER BY {order}) AS newest"
     )
     known = (
-        f"SELECT {_columns(of_snapshot)}, t.topic, l.partition_count, {newest} FROM ({wanted}) t "
+        f"SELECT {_columns(of_snapshot)}, t.topic, l.partition_count, l.valid_from, {newest} FROM ({wanted}) t "
         f"LEFT JOIN {CURRENT.format(TOPIC_SNAPSHOTS.name)} l ON l.cluster_id = t.cluster_id AND l.topic = t.topic "
         "AND l.valid_from <= t.observed_at WHERE t.topic IS NOT NULL"
     )
     return (
-        f"SELECT {_columns((*of_snapshot, c.TOPIC))} FROM ({known}) t WHERE t.newest = 1 AND t.partition_count IS NULL"
+        f"SELECT {_columns((*of_snapshot, c.TOPIC))} FROM ({known}) t LEFT JOIN (SELECT DISTINCT l.cluster_id, l.topic "
+        f"FROM {CURRENT.format(TOPIC_SNAPSHOTS.name)} l WHERE l.partition_count IS NOT NULL) f ON f.cluster_id = "
+        "t.cluster_id AND f.topic = t.topic WHERE t.newest = 1 AND t.partition_count IS NULL "
+        "AND (t.valid_from IS NOT NULL OR f.topic IS NULL)"
     )
 
 

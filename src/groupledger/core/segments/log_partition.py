@@ -26,6 +26,7 @@ from groupledger.core.segments.batches import (
     COUNT,
     HEADER,
     LAST_DELTA,
+    MAX_TIME,
     PLAIN,
     POSITION,
     PRODUCER,
@@ -69,7 +70,7 @@ class LogReader:
 
     `entries` counts everything: records by the headers of accepted batches, and a range of damage and a torn tail as
     one each. `left_out` counts by LEFT_OUT. Both are complete once `read` has ended: entries = records given + damage
-    given + left_out.
+    given + left_out. `newest`: the greatest time (ms) in a header of an accepted batch; None without one.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class LogReader:
         commits: bool,
     ) -> None:
         self.entries = 0
+        self.newest: int | None = None
         self.left_out: Counter[str] = Counter()
         self._segments = sorted(segments, key=lambda segment: segment.offset)
         self._opened, self._decompress, self._commits = opened, decompress, commits
@@ -125,6 +127,9 @@ class LogReader:
 
     def _batches(self, walk: _Walk, data: memoryview, table: LongArray) -> Iterator[RecordColumns | Damage]:
         """Yield the records of accepted batches, which begin at the walk's position."""
+        if len(table):
+            newest = int(table[:, MAX_TIME].max())
+            self.newest = newest if self.newest is None else max(self.newest, newest)
         kinds = table[:, ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL)
         if kinds.any():
             yield from self._not_plain(walk, data, table, kinds)
