@@ -21,6 +21,21 @@ ATTEMPT = "a"
 COMMITTED: dict[str, Any] = {"status": "committed", "kind": "ingest", "attempt_id": ATTEMPT, "sequence": 1}
 
 
+def read_to(sequence=2, **clusters):
+    """The run of an ingest that keeps up to when clusters are known: the end of the log, or what `KnownUpTo` has."""
+    told = {cluster: of if isinstance(of, dict) else {"end": of} for cluster, of in clusters.items()}
+    kept = {cluster: {name: _millis(moment) for name, moment in of.items()} for cluster, of in told.items()}
+    return COMMITTED | {
+        "attempt_id": f"read-{sequence}",
+        "sequence": sequence,
+        "inputs": json.dumps({"known": kept}, separators=(",", ":")),
+    }
+
+
+def _millis(moment):
+    return int(moment.timestamp() * 1000)
+
+
 def write(folder, version=SCHEMA_VERSION, **rows):
     """`write(path, runs=[{...}], rebalances=[...])`; tables that are not named are empty, runs have the one of ATTEMPT.
 

@@ -222,7 +222,7 @@ def test_it_is_a_gate(place, words, code, failed):
     ("words", "says"),
     [
         (("--fail-on", "UNOWND"), "did you mean UNOWNED? known: UNOWNED, DOUBLE_OWNED"),
-        (("--since", "yesterday"), "or how long before the newest record: 90s, 15m, 24h"),
+        (("--since", "yesterday"), "or how long before now: 90s, 15m, 24h"),
         (("--since", "1h", "--until", "2h"), "expected since < until"),
         (("--joined", "a"), "--joined takes two or more topics"),
         (("--joined", "a,grwon"), "no topic 'grwon' in this ledger; known: grown"),
@@ -266,7 +266,8 @@ def test_for_a_person(place):
         "unowned for two rounds",
         "unowned for six minutes",
     ]
-    assert lines[-1].startswith("10 records are not recomputed: HANDED_OVER_BEFORE_REVOKED, LEFT_OUT and EXCESS_MOVES")
+    assert lines[-2].startswith("10 records are not recomputed: HANDED_OVER_BEFORE_REVOKED, LEFT_OUT and EXCESS_MOVES")
+    assert lines[-1].startswith("known up to 2026-11-21T14:50:00.000Z, the newest group record (older ledger)")
 
 
 def test_an_empty_ledger_says_so(tmp_path):

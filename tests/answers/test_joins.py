@@ -121,7 +121,8 @@ def test_a_period_counts_what_changed_in_it(place):
 
 def test_a_person_reads_the_names_and_the_hours(place, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    lines = ask(place, "--limit", "1").splitlines()
+    *lines, known = ask(place, "--limit", "1").splitlines()
+    assert known.startswith("known up to ")
     assert max(map(len, lines)) <= 80
     assert ["app-2", "12", "12", "0", "1", "min", "0", "s"] in [line.split()[:8] for line in lines]
     assert "busiest hours: 2026-11-21 14h: 12, 2026-11-21 15h: 12" in lines

@@ -5,6 +5,7 @@ import pytest
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.faults import Fault
 from tests.answers.histories import History, listed, rows_of
+from tests.answers.ledgers import COMMITTED, read_to
 from tests.answers.rows import at
 
 
@@ -93,7 +94,8 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_what_nobody_has(written, case):
     history, topics, expected = CASES[case]
-    assert told(written(**rows_of(history, topic_snapshots=topics)), 9) == expected
+    rows = rows_of(history, topic_snapshots=topics, runs=[COMMITTED, read_to(dev=at(9))])
+    assert told(written(**rows), 9) == expected
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +107,7 @@ def ledger(written):
             History("audit").state(4, "q a:1,2"),
             History("blind", topics=("a", "unlisted")).state(4, "q a:0,1,2"),
             topic_snapshots=[listed("a", 3), listed("a", 3, cluster="eu")],
+            runs=[COMMITTED, read_to(dev=at(7), eu=at(7))],
         )
     )
 
@@ -138,16 +141,16 @@ def test_what_is_left_off_is_counted(ledger):
 
 def test_what_cannot_be_told_is_said(ledger):
     assert unowned_partitions(ledger, at(5)).notes == (
-        "in no topic listing, so that it cannot be told for them: unlisted",
+        "not known of 1 group: no topic listing up to then has unlisted",
     )
 
 
 def test_nothing_says_why(ledger, written):
     [note] = unowned_partitions(ledger, at(7), group="pay", cluster="dev").notes
-    assert note == "every partition of a listed topic that a group with members subscribes to has an owner (1 group)"
+    assert note == "every partition of a topic that a group with members subscribes to has an owner (1 group)"
     before = unowned_partitions(ledger, at(0), cluster="dev").notes
     assert before[0] == "no group has a complete record up to that moment"
-    assert "the ledger knows cluster dev from 2026-11-21T14:01:00.000Z to 2026-11-21T14:06:00.000Z" in before
+    assert "the ledger knows cluster dev from 2026-11-21T14:01:00.000Z to 2026-11-21T14:07:00.000Z" in before
     empty = written(**rows_of(History("g").state(1, None)))
     assert (
         "1 group without members: they subscribe to nothing, and are not here" in unowned_partitions(empty, at(2)).notes

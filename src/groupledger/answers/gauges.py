@@ -1,4 +1,4 @@
-"""What a monitoring system asks of a ledger: numbers by group, as of its newest record."""
+"""What a monitoring system asks of a ledger: numbers by group, as of the end of a period."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
-from groupledger.answers.reach import reaches
+from groupledger.answers.reach import known, recorded_spans
 from groupledger.answers.rows import records
 from groupledger.answers.scope import scope
 from groupledger.answers.stickiness import rebalances_compared
@@ -14,6 +14,7 @@ from groupledger.answers.storms import counted_rebalances
 from groupledger.answers.unowned import unowned_partitions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from groupledger.answers.found import Found
@@ -29,7 +30,8 @@ class GroupGauges:
     """A group's numbers. Of the period: `rebalances`; `given`, how often a partition was given to a member.
 
     `moves` and `least_moves` are those of `report stickiness`, None where no rebalance of the period counts there.
-    At its end: `members`, `unowned` partitions of subscribed topics, and for how long the oldest of them has been.
+    At its end: `members`, `unowned` partitions of subscribed topics, since when the oldest of them has been, and for
+    how long; None where it is not known (`unowned`), or there is none.
     """
 
     cluster_id: str
@@ -39,17 +41,19 @@ class GroupGauges:
     given: int
     moves: int | None
     least_moves: int | None
-    unowned: int
-    oldest_unowned_seconds: float
+    unowned: int | None
+    unowned_since: datetime | None
+    oldest_unowned_seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterGauges:
-    """When the first and the last record of a cluster's groups were written."""
+    """When the first record of a cluster's groups was written, the newest of any kind, and up to when it is known."""
 
     cluster_id: str
     first: datetime
     last: datetime
+    known_up_to: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +69,17 @@ class Gauges:
 def gauges(reader: Reader, asked: RequestedScope) -> Gauges:
     """The numbers of the groups that were asked for. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    known = reaches(reader, [] if within.cluster is None else [within.cluster])
-    clusters = tuple(ClusterGauges(name, first, last) for name, (first, last) in known.items())
-    if within.newest is None:
+    clusters = tuple(_clusters(reader, within.cluster))
+    if within.known_up_to is None:
         return Gauges(within, clusters, (), ())
     return Gauges(within, clusters, tuple(_groups(reader, within)), audit(reader, asked).found)
+
+
+def _clusters(reader: Reader, cluster: str | None) -> Iterator[ClusterGauges]:
+    reached = {each.cluster_id: each for each in known(reader, cluster).reaches}
+    for name, (first, last) in recorded_spans(reader, [] if cluster is None else [cluster]).items():
+        of = reached.get(name)
+        yield ClusterGauges(name, first, (of and of.newest_record) or last, of.up_to if of else last)
 
 
 def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
@@ -79,10 +89,9 @@ def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
     unowned = _unowned(reader, within)
     found = []
     for key, members in _members(reader, within).items():
-        number, age = unowned.get(key, (0, 0.0))
         moved, least = moves.get(key, (None, None))
         numbers = counted.get(key, 0), given.get(key, 0), moved, least
-        found.append(GroupGauges(key[0], key[1], members, *numbers, number, age))
+        found.append(GroupGauges(key[0], key[1], members, *numbers, *unowned.get(key, (0, None, 0.0))))
     return found
 
 
@@ -126,12 +135,17 @@ def _moves(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, int]]:
     return {_key(row): (row["moves"], row["least"]) for row in found}
 
 
-def _unowned(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, float]]:
-    found: dict[GroupKey, tuple[int, float]] = {}
-    for each in unowned_partitions(reader, within.end, None, within.cluster, within.group, ALL).partitions:
-        number, age = found.get((each.cluster_id, each.group_id), (0, 0.0))
-        found[each.cluster_id, each.group_id] = number + 1, max(age, each.age_seconds)
-    return found
+def _unowned(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int | None, datetime | None, float | None]]:
+    """How many partitions of a group nobody has, the oldest `since`, and its age, of groups with any.
+
+    What is not known of all topics of a group has no number; since when a known one has had no owner is so.
+    """
+    answer = unowned_partitions(reader, within.end, None, within.cluster, within.group, ALL)
+    found: dict[GroupKey, tuple[int | None, datetime | None, float | None]] = {}
+    for each in answer.partitions:  # the oldest first
+        number, since, age = found.get((each.cluster_id, each.group_id), (0, each.since, each.age_seconds))
+        found[each.cluster_id, each.group_id] = (number or 0) + 1, since, age
+    return found | {key: (None, *found.get(key, (0, None, None))[1:]) for key in answer.not_known}
 
 
 def _key(row: Record) -> GroupKey:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.rows import matching, records, rows_of
+from groupledger.answers.scope import GAPS
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.findings import Severity
 
@@ -83,7 +84,7 @@ def clusters(reader: Reader, limit: int) -> Listing:
         "max(observed_at) AS last FROM current_group_snapshots GROUP BY cluster_id"
     )
     shown = ("cluster_id", "groups", "snapshots", "first", "last", "gaps")
-    rows = _with_gaps(counted, shown[1:-1], "current_coverage", ("cluster_id",))
+    rows = _with_gaps(counted, shown[1:-1], f"({GAPS})", ("cluster_id",))
     return _Query("clusters", rows, shown, ("cluster_id",), {}).listing(reader, limit)
 
 
@@ -103,7 +104,7 @@ def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
     told = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
     one = f"SELECT * FROM ({last}) o WHERE o.first = 1"
     keys = ("cluster_id", "group_id")
-    rows = _with_gaps(one, told, "current_coverage", keys)
+    rows = _with_gaps(one, told, f"({GAPS})", keys)
     listing = _Query("groups", rows, (*keys, *told, "gaps"), keys, values).listing(reader, limit)
     return _of_known(reader, listing, cluster)
 
@@ -120,7 +121,7 @@ def history(
     """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
 
     `algorithm`: the assignors that the record is attributed to; how far they agree stands before it, unless exactly.
-    `gaps`: gaps that end at this record, and topics that no listing knew at its time. No snapshot is a `Fault` that
+    `gaps`: gaps that end at this record, and topics that no listing counts then. No snapshot is a `Fault` that
     names groups alike; so is a scenario that was `asked` for and has no results.
     """
     if asked:
@@ -128,8 +129,7 @@ def history(
     condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
     of_group = f"FROM {{}} t WHERE {condition}"
     gaps = " UNION ALL ".join(
-        f"SELECT t.cluster_id, t.snapshot_id {of_group.format(view)}"
-        for view in ("current_coverage", "topics_not_listed")
+        f"SELECT t.cluster_id, t.snapshot_id {of_group.format(view)}" for view in (f"({GAPS})", "topics_not_listed")
     )
     results = (
         f"SELECT t.cluster_id, t.snapshot_id, t.protocol, t.moves, t.least_moves, t.verdict, {_ALGORITHM} AS algorithm "

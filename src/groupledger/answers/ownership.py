@@ -300,12 +300,12 @@ def _identity_notes(
 
 
 def _reach_notes(reader: Reader, at: datetime, clusters: list[str]) -> Iterator[str]:
-    """Says where the moment lies before the first or after the last snapshot of a cluster."""
+    """Says where the moment lies before the first record of a cluster, or after what is known of it."""
     for cluster, (begins, ends) in reaches(reader, clusters).items():
         if at < begins:
             yield f"history of cluster {cluster} begins at {iso(begins)}: what was before is not known"
         elif at > ends:
-            yield f"the last snapshot of cluster {cluster} is of {iso(ends)}: nothing later is known"
+            yield f"cluster {cluster} is known up to {iso(ends)}: what was later is not known"
 
 
 def _doubled(holdings: tuple[Holding, ...]) -> Iterator[str]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from groupledger.core.since import Bound
 
 WITHOUT_MEMBERS = "no record of this period is of a group with members"
+GAPS = "SELECT t.* FROM current_coverage t WHERE t.kind <> 'target-epochs-skipped' OR t.to_value IS NULL"
+"""What the log lacks. Group epochs without a target are no gap where a later epoch got one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +36,16 @@ class RequestedScope:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What was asked for, with moments in place of lengths of time; `newest` is the ledger's newest moment.
+    """What was asked for, with moments in place of lengths of time; `known_up_to` is "now" for the ledger.
 
-    A period has its first moment and not its last one; without a last one it reaches to the newest record.
+    A period has its first moment and not its last one; without a last one it reaches to the end of what is known.
     """
 
     cluster: str | None
     group: str | None
     since: datetime | None
     until: datetime | None
-    newest: datetime | None
+    known_up_to: datetime | None
 
     @property
     def from_the_beginning(self) -> Scope:
@@ -53,8 +55,8 @@ class Scope:
     @property
     def end(self) -> datetime:
         """Where the period ends: states that are still so there are measured up to it."""
-        newest = self.newest or EPOCH
-        return newest if self.until is None else min(self.until, newest)
+        known_up_to = self.known_up_to or EPOCH
+        return known_up_to if self.until is None else min(self.until, known_up_to)
 
     def of_groups(self, prefix: str) -> tuple[str, dict[str, Value]]:
         """A condition that columns name a cluster and a group that were asked for, and its values."""
@@ -136,7 +138,7 @@ def gaps(reader: Reader, within: Scope) -> tuple[str, ...]:
     group = "CASE WHEN t.group_id <> '' THEN concat(t.cluster_id, '/', t.group_id) END"
     [row] = records(
         reader,
-        f"SELECT count(*) AS n, count(DISTINCT {group}) AS groups FROM current_coverage t "
+        f"SELECT count(*) AS n, count(DISTINCT {group}) AS groups FROM ({GAPS}) t "
         f"WHERE ({condition}) OR ({of_cluster} AND t.group_id = '')",
         **values,
     )

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from groupledger.answers.names import require_names, unknown_topic
 from groupledger.answers.ownership import generations, never_assigned, ownership
 from groupledger.answers.ownership_changes import Changes, changes_of, life_of
-from groupledger.answers.reach import reaches
+from groupledger.answers.reach import known, reaches
 from groupledger.answers.topics import topic_lives
 from groupledger.core.moment import EPOCH, iso
 
 if TYPE_CHECKING:
     from groupledger.answers.ownership import Holding
+    from groupledger.answers.reach import Known
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.topics import TopicLife
 
@@ -38,6 +39,7 @@ class OwnerSpan:
     until: datetime | None
     snapshot_id: str | None = None
     generation: int | None = None
+    known_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,15 @@ def partition_timeline(
         if not lives and not asked.any():
             raise unknown_topic(reader, topic, cluster)
         notes = [*_why_none(reader, asked, topic, partition, group)]
-    return PartitionTimeline(topic, partition, since, until, _numbered(reader, spans), total - len(rows), tuple(notes))
+    told = tuple(_lasting(_numbered(reader, spans), known(reader, cluster), until))
+    return PartitionTimeline(topic, partition, since, until, told, total - len(rows), tuple(notes))
+
+
+def _lasting(spans: Iterable[OwnerSpan], read: Known, until: datetime) -> Iterator[OwnerSpan]:
+    """The same; what lasts is known to, at most, as far as its cluster."""
+    for span in spans:
+        known_until = min(until, read.of(span.cluster_id, span.since or EPOCH)) if span.until is None else None
+        yield replace(span, known_until=known_until)
 
 
 def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[OwnerSpan]]:

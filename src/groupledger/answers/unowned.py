@@ -7,29 +7,32 @@ held: the partition is there, the group subscribes to its topic, and nobody has 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
 from groupledger.answers.ownership_changes import life_of
-from groupledger.answers.reach import reaches
+from groupledger.answers.reach import known, reaches
 from groupledger.answers.rows import alike, matching, one_of, records
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import states
+from groupledger.answers.topic_partitions import partitions
 from groupledger.answers.topics import life_at
 from groupledger.core.moment import iso
+from groupledger.core.since import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from datetime import datetime
+    from collections.abc import Collection, Iterator
 
     from groupledger.answers.causes import Side
     from groupledger.answers.rows import GroupKey, Reader, Record, Value
     from groupledger.answers.states import States
     from groupledger.answers.topics import TopicLife
+    from groupledger.core.since import Bound
 
 Place = tuple[str, str, str, int]
 """Cluster, group, topic, partition."""
@@ -44,14 +47,16 @@ class WhyUnowned(StrEnum):
     GIVEN_UP = "given-up"
     SUBSCRIBED = "subscribed"
     PARTITION_ADDED = "partition-added"
+    FIRST_LISTED = "first-listed"
 
 
 @dataclass(frozen=True, slots=True)
 class UnownedPartition:
     """A partition that nobody in a group has that subscribes to its topic.
 
-    `snapshot_id` is the state since which that is so, `seen_in` the last one, which still says it. `last_member_id` had
-    it last, until `last_until`; None where nobody of the group is known to have had this topic's partition.
+    `age_seconds` counts to the moment, or as far as the group is known, where that is earlier. `snapshot_id` is the
+    state since which that is so, `seen_in` the last one, which still says it. `last_member_id` had it last, until
+    `last_until`; None where nobody of the group is known to have had this topic's partition.
     """
 
     cluster_id: str
@@ -72,25 +77,27 @@ class UnownedPartition:
 class UnownedPartitions:
     """What nobody has at a moment, the oldest first; `left_off` younger ones are not here.
 
-    `since`: only what nobody has had since then, or longer. `notes` say what could not be told, and why there is none.
+    `since`: only what nobody has had since then, or longer. `not_known`: groups of which it cannot be told whether they
+    have others, too. `notes` say what could not be told, and why there is none.
     """
 
     at: datetime
     since: datetime | None
     partitions: tuple[UnownedPartition, ...]
     left_off: int
+    not_known: tuple[GroupKey, ...]
     notes: tuple[str, ...]
 
 
 def unowned_partitions(
     reader: Reader,
     at: datetime,
-    since: datetime | None = None,
+    since: Bound | None = None,
     cluster: str | None = None,
     group: str | None = None,
     limit: int = 50,
 ) -> UnownedPartitions:
-    """What nobody has at the moment, in every group or those like `group`.
+    """What nobody has at the moment, in every group or those like `group`. `since`: or for how long nobody had it.
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
@@ -100,15 +107,60 @@ def unowned_partitions(
     lasts = found.last_states()
     if not lasts:
         require_names(reader, cluster, group)
-    known = states(reader, *found.among(lasts), list(lasts.values()), computed=False)
-    sides = {key: known.sides[(*key, snapshot_id)] for key, snapshot_id in lasts.items()}
-    places = {(*key, *place): side for key, side in sides.items() for place in known.unowned(key[0], side, at)}
-    rows = sorted(
-        found.explained(places, known), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition")
-    )
-    chosen = [row for row in rows if since is None or row.since <= since]
-    notes = tuple(_notes(reader, sides, known, at, since, rows, chosen))
-    return UnownedPartitions(at, since, tuple(chosen[:limit]), max(0, len(chosen) - limit), notes)
+    recorded = states(reader, *found.among(lasts), [each.snapshot_id for each in lasts.values()], computed=False)
+    of_groups = _LastSides(found.up_to(lasts), recorded)
+    rows = sorted(found.explained(of_groups), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition"))
+    chosen = [row for row in rows if _lasts_long(row, since)]
+    since_when = None if since is None else placed(since, at)
+    unknown = tuple(key for key in of_groups.sides if of_groups.not_listed(key))
+    notes = tuple(_notes(reader, of_groups, since_when, rows, chosen))
+    return UnownedPartitions(at, since_when, tuple(chosen[:limit]), max(0, len(chosen) - limit), unknown, notes)
+
+
+def _lasts_long(row: UnownedPartition, since: Bound | None) -> bool:
+    """Whether it is known to have had no owner since then, or for so long."""
+    if since is None or isinstance(since, datetime):
+        return since is None or row.since <= since
+    return row.age_seconds >= since.total_seconds()
+
+
+class _LastState(NamedTuple):
+    """The last complete state of a group, and its time."""
+
+    snapshot_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _LastSides:
+    """The last states of groups, each with the moment up to which it is known to have lasted."""
+
+    up_to: dict[GroupKey, tuple[str, datetime]]
+    known: States
+
+    @property
+    def sides(self) -> dict[GroupKey, Side]:
+        """The states by group."""
+        return {key: self.known.sides[(*key, snapshot_id)] for key, (snapshot_id, _) in self.up_to.items()}
+
+    def until(self, key: GroupKey) -> datetime:
+        """Up to when the group is known, at most the moment that was asked for."""
+        return self.up_to[key][1]
+
+    def unowned(self) -> dict[Place, Side]:
+        """The partitions that nobody is recorded for."""
+        sides = self.sides.items()
+        return {(*key, *at): side for key, side in sides for at in self.known.unowned(key[0], side, self.until(key))}
+
+    def not_listed(self, key: GroupKey) -> list[str]:
+        """The topics of a group with members whose partitions are not known."""
+        side = self.sides[key]
+        return self.known.not_listed(key[0], side, self.until(key)) if side.members else []
+
+    def first_listed(self, key: GroupKey, topic: str) -> str:
+        """The topic, with the time of its first listing if it has one."""
+        lives = self.known.topics.get((key[0], topic))
+        return f"{topic} (first listed {iso(lives[0].since)})" if lives else topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +172,15 @@ class _Groups:
     values: dict[str, Value]
     at: datetime
 
-    def among(self, groups: dict[GroupKey, str] | set[GroupKey]) -> tuple[str, dict[str, Value]]:
+    def among(self, groups: Collection[GroupKey]) -> tuple[str, dict[str, Value]]:
         """A condition on the columns of `t` for these groups, as far as naming them is shorter."""
         if len(groups) > _GROUPS_BY_NAME:
             return self.of_groups, self.values
         which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
         return f"{self.of_groups} AND {which}", self.values | names
 
-    def last_states(self) -> dict[GroupKey, str]:
-        """The last complete state of each group: its snapshot id."""
+    def last_states(self) -> dict[GroupKey, _LastState]:
+        """The last complete state of each group."""
         where = f"{self.of_groups} AND t.complete AND t.observed_at <= :moment"
         newest = (
             "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
@@ -136,16 +188,23 @@ class _Groups:
         )
         rows = records(
             self.reader,
-            f"SELECT t.cluster_id, t.group_id, max(t.snapshot_id) AS snapshot_id FROM current_group_snapshots t "
+            "SELECT t.cluster_id, t.group_id, max(t.snapshot_id) AS snapshot_id, max(t.observed_at) AS at "
+            "FROM current_group_snapshots t "
             f"JOIN ({newest}) n ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id AND n.newest = t.offset "
             f"WHERE {where} GROUP BY t.cluster_id, t.group_id ORDER BY t.cluster_id, t.group_id",
             **self.values,
             moment=self.at,
         )
-        return {(row["cluster_id"], row["group_id"]): row["snapshot_id"] for row in rows}
+        return {(row["cluster_id"], row["group_id"]): _LastState(row["snapshot_id"], row["at"]) for row in rows}
 
-    def explained(self, places: dict[Place, Side], known: States) -> Iterator[UnownedPartition]:
+    def up_to(self, lasts: dict[GroupKey, _LastState]) -> dict[GroupKey, tuple[str, datetime]]:
+        """The snapshot of each group, and up to when it is known to have lasted."""
+        read = known(self.reader)
+        return {key: (last.snapshot_id, min(self.at, read.of(key[0], last.at))) for key, last in lasts.items()}
+
+    def explained(self, of_groups: _LastSides) -> Iterator[UnownedPartition]:
         """Since when, and why; a partition that a later record gives to somebody is none."""
+        places, known = of_groups.unowned(), of_groups.known
         if not places:
             return
         groups = {place[:2] for place in places}
@@ -156,7 +215,7 @@ class _Groups:
             lost = losses.get(place)
             if lost is None or lost["to_member_id"] is None:
                 lives = known.topics[place[0], place[2]]
-                yield _explained(place, side, lost, history[place[:2]], lives, self.at)
+                yield _explained(place, side, lost, history[place[:2]], lives, of_groups.until(place[:2]))
 
     def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
         """The last change of each of the partitions, of the topic that has the name now.
@@ -217,7 +276,7 @@ def _explained(
     subscribed = list(takewhile(lambda state: topic in (state["topics"] or ()), history))
     reached = subscribed[-1] if subscribed else None
     numbers = {state["snapshot_id"]: state["number"] for state in history}
-    happened = [(_listed_since(lives, partition, at), WhyUnowned.PARTITION_ADDED, side.snapshot_id)]
+    happened = [_existed(place, side, lost, lives, at)]
     if reached is not None:
         happened.append((reached["observed_at"], WhyUnowned.SUBSCRIBED, reached["snapshot_id"]))
     if lost is not None:
@@ -247,6 +306,27 @@ def _is_of_this_topic(lost: Record, cluster: str, lives: tuple[TopicLife, ...], 
     return life is None or life.topic_id == life_of(lives, cluster, held, handed_over=False)
 
 
+def _existed(
+    place: Place, side: Side, lost: Record | None, lives: tuple[TopicLife, ...], at: datetime
+) -> tuple[datetime, WhyUnowned, str]:
+    """Since when the partition is known to exist.
+
+    The first listing of a topic is the ledger's news, not the cluster's: a partition that had an owner before, or one
+    below a partition that has one, existed already.
+    """
+    *_, topic, partition = place
+    listed, added = _listed_since(lives, partition, at), WhyUnowned.PARTITION_ADDED
+    if listed != lives[0].since:
+        return listed, added, side.snapshot_id
+    if lost is not None:
+        return min(listed, lost["at"]), added, side.snapshot_id
+    if any(
+        had == topic and number > partition for each in side.members for had, number in partitions(each["recorded"])
+    ):
+        return min(listed, side.at), added, side.snapshot_id
+    return listed, WhyUnowned.FIRST_LISTED, side.snapshot_id
+
+
 def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) -> datetime:
     """Since when the topic that has the name at the moment has been listed with the partition."""
     found = life_at(lives, at)
@@ -261,30 +341,30 @@ def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) ->
 
 def _notes(
     reader: Reader,
-    sides: dict[GroupKey, Side],
-    known: States,
-    at: datetime,
+    of_groups: _LastSides,
     since: datetime | None,
     rows: list[UnownedPartition],
     chosen: list[UnownedPartition],
 ) -> Iterator[str]:
     """Says what could not be told, and, where there is nothing, why."""
+    sides = of_groups.sides
     if not sides:
         yield "no group has a complete record up to that moment"
         for cluster, (begins, ends) in reaches(reader, []).items():
             yield f"the ledger knows cluster {cluster} from {iso(begins)} to {iso(ends)}"
         return
     empty = sum(not side.members for side in sides.values())
-    if not rows:
-        of = numbered(len(sides) - empty, "group")
-        yield f"every partition of a listed topic that a group with members subscribes to has an owner ({of})"
+    unknown = [key for key in sides if of_groups.not_listed(key)]
+    if not rows and len(sides) - empty > len(unknown):
+        of = numbered(len(sides) - empty - len(unknown), "group")
+        yield f"every partition of a topic that a group with members subscribes to has an owner ({of})"
     elif not chosen and since is not None:
         oldest = rows[0].since
         number = numbered(len(rows), "partition")
         yield f"{number} without an owner, none since {iso(since)} or longer: the oldest since {iso(oldest)}"
     if empty:
         yield f"{numbered(empty, 'group')} without members: they subscribe to nothing, and are not here"
-    unlisted = {topic for key, side in sides.items() for topic in known.not_listed(key[0], side, at)}
+    unlisted = {of_groups.first_listed(key, topic) for key in unknown for topic in of_groups.not_listed(key)}
     if unlisted:
         named = ", ".join(sorted(unlisted)[:NAMED]) + (", ..." if len(unlisted) > NAMED else "")
-        yield f"in no topic listing, so that it cannot be told for them: {named}"
+        yield f"not known of {numbered(len(unknown), 'group')}: no topic listing up to then has {named}"

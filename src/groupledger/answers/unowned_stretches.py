@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
+from groupledger.answers.reach import known
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import listings, measured
 from groupledger.answers.rows import one_of, records
@@ -23,6 +24,7 @@ from groupledger.core.length import length
 from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
+    from groupledger.answers.reach import Known
     from groupledger.answers.recorded_states import MeasuredStates, Query
     from groupledger.answers.rows import GroupKey, Reader, Record
     from groupledger.answers.scope import Scope
@@ -38,7 +40,7 @@ Listed = Sequence[tuple[datetime, int]]
 class State:
     """A state of a group, with what was recorded for its members. It lasted from `at` to `until`.
 
-    `is_first`: what was before it was not looked at, or is not known.
+    `is_first`: what was before it was not looked at, or is not known. `is_last`: it lasted as far as is known.
     """
 
     snapshot_id: str
@@ -48,13 +50,15 @@ class State:
     topics: tuple[str, ...]
     owned: frozenset[NamedPartition]
     is_first: bool = False
+    is_last: bool = False
 
 
 @dataclass(slots=True)
 class Stretch:
     """A partition that nobody had: from when to when, and the records that began without an owner of it.
 
-    `open_ended`: nobody had it yet at the end of what was asked for; `from_before`: nor before its first record.
+    `open_ended`: nobody had it yet at the end of what was asked for, or is known; `from_before`: nor before its first
+    record.
     """
 
     topic: str
@@ -73,7 +77,7 @@ class Stretch:
         return self.until - self.since
 
 
-def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed], end: datetime) -> Iterator[Stretch]:
+def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) -> Iterator[Stretch]:
     """Every stretch in which a partition had no owner, from consecutive states of a group.
 
     Between two states that do not touch, everything had an owner.
@@ -98,7 +102,7 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed], en
                 stretch.until = until
         reached = state.until
     for stretch in running.values():
-        stretch.open_ended = reached == end
+        stretch.open_ended = states_of_group[-1].is_last
         yield stretch
 
 
@@ -135,15 +139,15 @@ def unowned(reader: Reader, of_period: MeasuredStates) -> Iterator[UnownedGroup]
     if not candidates:
         return
     listed = _listed(reader, within)
-    owned = _owned(reader, candidates)
+    owned, read = _owned(reader, candidates), known(reader, within.cluster)
     by_group: dict[tuple[str, str, str, int], list[State]] = {}
     for row in candidates:
         key = (row["cluster_id"], row["group_id"], row["group_type"], row["incarnation"])
-        by_group.setdefault(key, []).append(_state(row, owned, within.end))
+        by_group.setdefault(key, []).append(_state(row, owned, read, within.end))
     found: dict[GroupKey, list[Stretch]] = {}
     for (cluster, group, kind, _), of_group in by_group.items():
         counted = {topic: counts for (of, topic), counts in listed.items() if of == cluster}
-        lasting = [each for each in stretches(of_group, counted, within.end) if is_found(each, kind)]
+        lasting = [each for each in stretches(of_group, counted) if is_found(each, kind)]
         found.setdefault((cluster, group), []).extend(lasting)
     for (cluster, group), lasting in sorted(found.items()):
         if lasting:
@@ -182,14 +186,14 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
         return UnownedTime((), 0)
     left_off = max(0, rows[0]["total"] - most_states)
     listed = {topic: counts for (cluster, topic), counts in _listed(reader, of_group).items()}
-    owned = _owned(reader, rows)
+    owned, read = _owned(reader, rows), known(reader, of_group.cluster)
     by_incarnation: dict[int, list[State]] = {}
     for row in rows:
-        by_incarnation.setdefault(row["incarnation"], []).append(_state(row, owned, of_group.end))
+        by_incarnation.setdefault(row["incarnation"], []).append(_state(row, owned, read, of_group.end))
     if left_off and rows[0]["lacked"]:  # what nobody has in it may have begun before
         first = by_incarnation[rows[0]["incarnation"]]
         first[0] = replace(first[0], is_first=True)
-    lasting = [each for some in by_incarnation.values() for each in stretches(some, listed, of_group.end)]
+    lasting = [each for some in by_incarnation.values() for each in stretches(some, listed)]
     return UnownedTime(tuple(sorted(lasting, key=_longest_first)), left_off)
 
 
@@ -247,12 +251,17 @@ def _lacking(of_period: MeasuredStates) -> Query:
     return beside, named
 
 
-def _state(row: Record, owned: Mapping[str, frozenset[NamedPartition]], end: datetime) -> State:
-    until = row["until_at"] if row["until_at"] is not None and row["until_at"] <= end else max(end, row["observed_at"])
+def _state(row: Record, owned: Mapping[str, frozenset[NamedPartition]], read: Known, end: datetime) -> State:
+    """A row of `states`; the last one of a group lasted as far as its cluster is known."""
+    ended: datetime | None = row["until_at"]
+    is_last = ended is None or ended > end
+    if ended is None:
+        ended = read.of(row["cluster_id"], row["observed_at"])
+    until = max(min(ended, end), row["observed_at"])
     topics = tuple(row["shared_topics"] if row["shared_topics"] is not None else row["subscribed_topics"] or ())
     had = owned.get(row["snapshot_id"], frozenset())
     first = row["before"] is None
-    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first)
+    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first, is_last)
 
 
 def _owned(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[NamedPartition]]:

@@ -12,6 +12,7 @@ from groupledger.answers.audit import audit
 from groupledger.answers.group_owners import group_owners, sizes
 from groupledger.answers.over_time import hand_overs, rebalances_over_time, unit_of
 from groupledger.answers.overview import overview
+from groupledger.answers.reach import known
 from groupledger.answers.rows import exactly
 from groupledger.answers.scope import RequestedScope, Scope
 from groupledger.answers.skew import skew
@@ -47,7 +48,7 @@ MOST_RECORDS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """The content of the index; `groups` are the worst first, `total` counts those left off."""
+    """The content of the index; `groups` are the worst first, `total` counts those left off; `known`: up to when."""
 
     audit: Audit
     storms: Storms
@@ -56,6 +57,7 @@ class Fleet:
     total: int
     rebalances: tuple[Counted, ...]
     unit: str
+    known: str
 
     @property
     def scope(self) -> Scope:
@@ -105,6 +107,7 @@ def fleet(reader: Reader, asked: RequestedScope) -> Fleet:
         total=len(lines),
         rebalances=rebalances_over_time(reader, within, busiest, unit) if busiest else (),
         unit=unit,
+        known=known(reader, within.cluster).text,
     )
 
 
@@ -124,7 +127,7 @@ def worst_first(lines: Sequence[GroupLine], found: Sequence[Found]) -> tuple[Gro
 def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Found, ...]) -> GroupFacts:
     """Query the ledger for one group."""
     name = exactly(line.group_id)
-    of_group = Scope(line.cluster_id, name, within.since, within.until, within.newest)
+    of_group = Scope(line.cluster_id, name, within.since, within.until, within.known_up_to)
     owners = group_owners(reader, of_group, MOST_PARTITIONS, MOST_CHANGES)
     states = max(FEWEST_REBALANCES, min(MOST_RECORDS, MOST_ENTRIES // max(owners.partitions, 1)))
     limit = min(MOST_REBALANCES, states)

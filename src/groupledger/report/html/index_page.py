@@ -49,6 +49,7 @@ def index_page(of: Fleet, pages: Pages) -> IndexPage:
         f"{numbered(judged.records, 'record')} of {numbered(judged.groups, 'group')}",
         f"{judged.computed:,} of them recomputed",
         period,
+        of.known,
     ]
     if scope.group is not None:
         told.append(f"groups like {scope.group}")
