@@ -61,10 +61,12 @@ def test_the_numbers_of_a_group(place):
         "groupledger_members": 2,
         "groupledger_unowned_partitions": 1,
         "groupledger_oldest_unowned_seconds": 0,
+        "groupledger_unowned_since_timestamp_seconds": at(3).timestamp(),
     }
     of_finding = labels(group="pay", code="DOUBLE_OWNED", severity="error")
     assert found["groupledger_findings"][of_finding] == 1
     assert found["groupledger_newest_record_timestamp_seconds"] == {labels(): at(3).timestamp()}
+    assert found["groupledger_known_up_to_timestamp_seconds"] == {labels(): at(3).timestamp()}
     assert found["groupledger_period_seconds"] == {frozenset(): 120}
 
 

@@ -12,7 +12,7 @@ from groupledger.cli import main
 from groupledger.cli.output import Output
 from groupledger.cli.who import tell_ownership
 from tests.answers.histories import History, listed, rows_of
-from tests.answers.ledgers import write
+from tests.answers.ledgers import COMMITTED, read_to, write
 from tests.answers.rows import at
 
 
@@ -77,13 +77,17 @@ def test_a_topic_made_again_shows_its_lives(capsys):
 LONG = "payments-service-consumer-{}-3f2504e0-4f89-11d3-9a0c-0305e82c330{}"
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def ledger(folder, **others):
     one, other = LONG.format(1, 1), LONG.format(2, 2)
     history = History("payments-service").state(1, f"{one} a:0,1,2").state(4, f"{one} a:0 | {other}")
     more = History("payments-eu", "eu").state(2, "m a:0,1,2")
     rows = rows_of(history, more, topic_snapshots=[listed("a", 3), listed("a", 3, cluster="eu")])
-    return write(tmp_path_factory.mktemp("ledger"), **rows)
+    return write(folder, **rows, **others)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return ledger(tmp_path_factory.mktemp("ledger"))
 
 
 def run(place, *arguments, code=0, columns=None):
@@ -94,7 +98,9 @@ def run(place, *arguments, code=0, columns=None):
 
 
 def lines(ran):
-    return [" ".join(line.split()) for line in ran.stdout.splitlines() if line]
+    told = [line for line in ran.stdout.splitlines() if line]
+    assert told.pop().startswith("known up to ")
+    return [" ".join(line.split()) for line in told]
 
 
 def test_without_a_time_it_is_the_newest_moment_that_the_ledger_knows(place):
@@ -119,13 +125,13 @@ def test_what_there_is_no_room_for_is_said_and_wide_has_it(place):
     asked = ("who", "a-0", "--cluster", "dev")
     stacked = lines(run(place, *asked, columns=80))
     assert "recorded in log/dev/payments-service/1" in stacked
-    assert max(map(len, run(place, *asked, columns=80).stdout.splitlines())) <= 80
+    assert max(map(len, run(place, *asked, columns=80).stdout.splitlines()[:-1])) <= 80
     wide = run(place, *asked, "--wide", columns=80).stdout
     assert LONG.format(1, 1) in wide
     assert "no room" not in wide
 
 
-def test_what_nobody_has(place):
+def test_what_nobody_has(place, tmp_path):
     asked = ("who", "--unowned-since")
     assert lines(run(place, *asked)) == [
         "what nobody had at 2026-11-21 14:04:00.000 UTC (cluster dev)",
@@ -134,13 +140,20 @@ def test_what_nobody_has(place):
         "payments-service-consumer-1-3f2504e0 4 log/dev/payments-service/4",
     ]
     later = ("--at", "2026-11-21T14:30Z")
-    assert "26 min 0 s" in run(place, *asked, *later).stdout
-    assert "without an owner, none since" in run(place, "who", "--unowned-since", "27m", *later).stdout
-    found = json.loads(run(place, "who", "--unowned-since", "26m", *later, "--json").stdout)["unowned"]["partitions"]
-    assert [(each["partition"], each["why"], each["age_seconds"]) for each in found] == [
+    assert "  0.000 s  its owner" in run(place, *asked, *later).stdout, "nothing is known beyond the last record"
+    read_on = ledger(tmp_path, runs=[COMMITTED, read_to(dev=at(30), eu=at(30))])
+    assert "26 min 0 s" in run(read_on, *asked).stdout
+    assert "without an owner, none since" in run(read_on, "who", "--unowned-since", "27m").stdout
+    found = json.loads(run(read_on, "who", "--unowned-since", "26m", "--json").stdout)
+    assert [(each["partition"], each["why"], each["age_seconds"]) for each in found["unowned"]["partitions"]] == [
         (1, "given-up", 1560),
         (2, "given-up", 1560),
     ]
+    reach = {"up_to": "2026-11-21T14:30:00.000Z", "newest_record": None, "basis": "log-end"}
+    assert found["known_up_to"] == [{"cluster_id": name, **reach} for name in ("dev", "eu")]
+    failed = run(read_on, "who", "--unowned-since", "26m", "--fail", code=4).stdout
+    assert failed.endswith("known up to 2026-11-21T14:30:00.000Z\n")
+    run(read_on, "who", "--unowned-since", "27m", "--fail", code=0)
     assert "an owner (1 group)" in run(place, "who", "--unowned-since", "--group", "*-eu").stdout
 
 
@@ -151,7 +164,8 @@ def test_what_nobody_has(place):
         (["who", "a-0", "--unowned-since", "1h"], "one of them"),
         (["who", "a"], "a partition is TOPIC-NUMBER"),
         (["who", "a-0", "--at", "noon"], "a time is ISO 8601"),
-        (["who", "--unowned-since", "a-0"], "or how long before the newest record"),
+        (["who", "--unowned-since", "a-0"], "or how long before now"),
+        (["who", "a-0", "--fail"], "--fail goes with --unowned-since"),
         (["who", "b-0"], "no topic 'b' in this ledger; known: a"),
         (["who", "a-0", "--group", "x*"], "no group 'x*' in this ledger; known: payments-eu, payments-service"),
         (["who", "--unowned-since", "--cluster", "ue"], "no cluster 'ue'"),

@@ -54,14 +54,8 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
         codes = ", ".join(dict.fromkeys(each.code for each in failed))
         job.output.line()
         job.output.line(f"--fail-on {','.join(fail_on)}: {codes}")
-    job.output.result(
-        {
-            "status": "done",
-            "command": "audit",
-            "failed_on": sorted({each.code for each in failed}),
-            "audit": plain(answer),
-        }
-    )
+    failed_on = sorted({each.code for each in failed})
+    job.answered(answer, asked.cluster, failed_on=failed_on, audit=plain(answer))
     if failed:
         click.get_current_context().exit(Exit.VIOLATIONS)
 

@@ -61,11 +61,11 @@ def diff(
     if scenarios is None:
         states = _of_states(job, group, cluster, read_point(begin), read_point(end))
         tell_states(job.output, states, limit, wide=wide)
-        job.output.result({"status": "done", "command": "diff", "difference": plain(states)})
+        job.answered(states, cluster, difference=plain(states))
         return
     results = _of_scenarios(job, group, cluster, _names(scenarios), generation)
     tell_scenarios(job.output, results, limit, wide=wide)
-    job.output.result({"status": "done", "command": "diff", "scenario_difference": plain(results)})
+    job.answered(results, cluster, scenario_difference=plain(results))
 
 
 def _names(scenarios: str) -> tuple[str, str]:

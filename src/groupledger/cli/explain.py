@@ -75,7 +75,7 @@ def explain(
         [moment] = moments(reader, cluster, [asked])
         answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=moment, offset=offset)
     tell(job.output, answer, moment)
-    job.output.result({"status": "done", "command": "explain", "explanation": plain(answer)})
+    job.answered(answer, cluster, explanation=plain(answer))
 
 
 def tell(output: Output, answer: Explanation, at: datetime | None = None) -> None:

@@ -38,7 +38,7 @@ QUIET = ("idle", "committed")
 @click.command(name="hand-overs", short_help="What was committed when partitions were handed over.")
 @click.argument("group")
 @click.option("--since", metavar="TIME", help="Only what was given up from then on: ISO 8601, milliseconds since 1970, "
-              "or a length of time (24h, 90m, 7d) before the ledger's newest moment.")  # fmt: skip
+              "or a length of time (24h, 90m, 7d) before now.")  # fmt: skip
 @click.option("--until", metavar="TIME", help="End of the period, in the same format.")
 @click.option("--cluster", metavar="CLUSTER", help="The group's cluster, if several have such a group.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum rows of a table.")
@@ -63,7 +63,7 @@ def hand_overs(
 
         answer = group_hand_overs(job.reader(), group, asked)
     tell(job.output, answer, limit, wide=wide)
-    job.output.result({"status": "done", "command": job.name, "hand_overs": plain(answer)})
+    job.answered(answer, cluster, hand_overs=plain(answer))
 
 
 def tell(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:

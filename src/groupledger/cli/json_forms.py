@@ -109,9 +109,17 @@ _JOURNAL_ENTRY = closed(
     generation={"type": ["integer", "null"]},
     error=_TEXT_OR_NULL,
 )
+_KNOWN: dict[str, Any] = {"known_up_to": Printed("answers.reach.Reach", several=True)}
+
+
+def _answers(*forms: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    """Return forms of answers, each of which says up to when the ledger is known."""
+    return tuple({**_KNOWN, **form} for form in forms)
+
+
 FORMS: dict[str, tuple[dict[str, Any], ...]] = {
-    "who": ({"ownership": "OwnershipAt"}, {"unowned": "UnownedPartitions"}),
-    "show": (
+    "who": _answers({"ownership": "OwnershipAt"}, {"unowned": "UnownedPartitions"}),
+    "show": _answers(
         {"clusters": _LISTING, "groups": _LISTING, "runs": _LISTING},
         {"findings": _LISTING},
         {"coverage": _LISTING},
@@ -120,10 +128,14 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"ownership": "OwnershipAt"},
         {OPEN: _HISTORY},
     ),
-    "explain": ({"explanation": "Explanation"},),
-    "timeline": ({"timeline": "Timeline"}, {"partition_timeline": "PartitionTimeline"}),
-    "audit": ({"failed_on": _TEXTS, "audit": "Audit"},),
-    "report": (
+    "explain": _answers(
+        {"explanation": "Explanation"},
+    ),
+    "timeline": _answers({"timeline": "Timeline"}, {"partition_timeline": "PartitionTimeline"}),
+    "audit": _answers(
+        {"failed_on": _TEXTS, "audit": "Audit"},
+    ),
+    "report": _answers(
         {"report": {"const": "storms"}, "storms": "Storms"},
         {"report": {"const": "skew"}, "skew": "Skews"},
         {"report": {"const": "static"}, "static": "StaticMembers"},
@@ -138,9 +150,13 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"views": _VIEWS},
     ),
     "simulate": ({"comparison": "ScriptComparison"}, {SPREAD: Printed("pipeline.grid.GridAnswer")}),
-    "diff": ({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
-    "hand-overs": ({"hand_overs": "GroupHandOvers"},),
-    "readiness": ({"to": TEXT, "readiness": "ReadinessReport"},),
+    "diff": _answers({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
+    "hand-overs": _answers(
+        {"hand_overs": "GroupHandOvers"},
+    ),
+    "readiness": _answers(
+        {"to": TEXT, "readiness": "ReadinessReport"},
+    ),
     "openmetrics": ({"file": _TEXT_OR_NULL, "gauges": "Gauges"},),
     "init": ({"location": TEXT, "made": _TEXTS},),
     "ingest": ({**_OF_A_RUN, **_INGESTED}, {**_OF_A_RUN, **_NOTHING_NEW}),

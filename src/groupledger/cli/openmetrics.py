@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from dataclasses import replace
 from datetime import timedelta
@@ -35,7 +36,7 @@ PREFIX = "groupledger"
 def openmetrics(job: Job, *, asked: RequestedScope, file: str | None) -> None:
     """Print rebalances, moves, unowned partitions and findings by group, in OpenMetrics format.
 
-    Counts cover a period, by default the 24 hours before its end, the newest record; docs/monitoring.md explains each.
+    Counts cover a period, by default the 24 hours up to which the ledger is known; docs/monitoring.md explains each.
     They are not the table `metrics`, which holds the metrics of KIP-429's clients, derived by `callbacks`.
 
     \b
@@ -68,14 +69,19 @@ def exported(answer: Gauges) -> Iterator[Gauge]:
     """Yield the numbers as families. Unknown values have no sample."""
 
     def of_groups(
-        name: str, about: str, value: Callable[[GroupGauges], float | None], unit: str | None = None
+        name: str,
+        about: str,
+        value: Callable[[GroupGauges], float | None],
+        unit: str | None = None,
+        both: Callable[[float, float], float] = operator.add,
     ) -> Gauge:
         values: dict[Labels, float] = {}
         for each in answer.groups:
             number = value(each)
             if number is not None:
                 labels = _labels(cluster=each.cluster_id, group=each.group_id)
-                values[labels] = values.get(labels, 0) + number  # two names may be equal after a secret is hidden
+                # two names may be equal after a secret is hidden
+                values[labels] = both(values[labels], number) if labels in values else number
         return Gauge(f"{PREFIX}_{name}", about, values, unit)
 
     yield of_groups("rebalances", "Rebalances in the period.", lambda of: of.rebalances)
@@ -88,22 +94,38 @@ def exported(answer: Gauges) -> Iterator[Gauge]:
     yield of_groups("unowned_partitions", "Partitions of subscribed topics that nobody has now.", lambda of: of.unowned)
     yield of_groups(
         "oldest_unowned_seconds",
-        "For how long nobody has had the oldest of them.",
+        "For how long nobody has had the oldest of them, as far as the group is known.",
         lambda of: of.oldest_unowned_seconds,
         "seconds",
+        max,
+    )
+    yield of_groups(
+        "unowned_since_timestamp_seconds",
+        "Since when nobody has had the oldest of them, since 1970.",
+        lambda of: None if of.unowned_since is None else of.unowned_since.timestamp(),
+        "seconds",
+        min,
     )
     findings: dict[Labels, float] = {}
     for each in answer.findings:
         labels = _labels(cluster=each.cluster_id, group=each.group_id, code=each.code, severity=each.severity.value)
         findings[labels] = findings.get(labels, 0) + each.records
     yield Gauge(f"{PREFIX}_findings", "Records of the period that break an invariant, by its code.", findings)
-    newest = {_labels(cluster=each.cluster_id): each.last.timestamp() for each in answer.clusters}
-    about = "When the newest record of the ledger was written, since 1970."
-    yield Gauge(f"{PREFIX}_newest_record_timestamp_seconds", about, newest, "seconds")
+    yield from _of_clusters(answer)
     scope = answer.scope
-    if scope.newest is not None and scope.since is not None:
+    if scope.known_up_to is not None and scope.since is not None:
         length = max(0.0, (scope.end - scope.since).total_seconds())
         yield Gauge(f"{PREFIX}_period_seconds", "How long the period is.", {(): length}, "seconds")
+
+
+def _of_clusters(answer: Gauges) -> Iterator[Gauge]:
+    """Yield how current the ledger is, by cluster."""
+    known = {_labels(cluster=each.cluster_id): each.known_up_to.timestamp() for each in answer.clusters}
+    about = "Up to when the cluster is known: its log was read to the end, or up to the newest record read; since 1970."
+    yield Gauge(f"{PREFIX}_known_up_to_timestamp_seconds", about, known, "seconds")
+    newest = {_labels(cluster=each.cluster_id): each.last.timestamp() for each in answer.clusters}
+    about = "When the newest record of any kind that was read was written, since 1970."
+    yield Gauge(f"{PREFIX}_newest_record_timestamp_seconds", about, newest, "seconds")
 
 
 def _labels(**labels: str) -> Labels:

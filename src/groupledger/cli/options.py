@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from groupledger.cli.cluster import cluster_given
 from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER
-from groupledger.cli.output import Output, say
+from groupledger.cli.output import Output, plain, say
 from groupledger.cli.tracebacks import hide_secrets
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Job:
     overrides: tuple[str, ...]
     config: Config
     given: Mapping[str, Any] = field(default_factory=dict)
+    opened: list[LedgerReader | SparkReader] = field(default_factory=list, compare=False)
 
     @classmethod
     def configured(
@@ -139,13 +140,25 @@ class Job:
 
         location = self.config.ledger.location
         if location is not None and (folder := folder_of(location)) is not None:
-            return LedgerReader(folder)
-        found = self._store_reader(location) if location is not None and is_object_store(location) else None
-        if found is not None:
-            return found
-        from groupledger.pipeline.views import SparkReader
+            found: LedgerReader | SparkReader | None = LedgerReader(folder)
+        else:
+            found = self._store_reader(location) if location is not None and is_object_store(location) else None
+        if found is None:
+            from groupledger.pipeline.views import SparkReader
 
-        return SparkReader(self.spark(), self.ledger().location)
+            found = SparkReader(self.spark(), self.ledger().location)
+        self.opened.append(found)
+        return found
+
+    def answered(self, answer: object, cluster: str | None, /, **result: Any) -> None:
+        """Print the result of a question, and up to when what it is about is known; `cluster`: that was asked for."""
+        from groupledger.answers.reach import known_for
+
+        read = known_for(self.opened[-1], answer, cluster)
+        if read.reaches:
+            self.output.line(read.text)
+        done = {"status": "done", "command": self.name, "known_up_to": plain(read.reaches)}
+        self.output.result({**done, **result})
 
     def _store_reader(self, location: str) -> LedgerReader | None:
         """Open a ledger on an object store with delta-rs; None, and a line on stderr with the reason, if it cannot."""

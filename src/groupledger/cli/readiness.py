@@ -60,7 +60,7 @@ def readiness(
     with job.output.status("reading the ledger"):
         answer = ready_for_consumer(job.reader(), asked, limit, convert)
     tell(job.output, answer, wide=wide)
-    job.output.result({"status": "done", "command": "readiness", "to": wanted, "readiness": plain(answer)})
+    job.answered(answer, cluster, to=wanted, readiness=plain(answer))
 
 
 def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:

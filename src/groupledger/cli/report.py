@@ -47,7 +47,7 @@ def _reported(ask: Callable[..., Any]) -> Callable[..., Any]:
         with job.output.status("reading the ledger"):
             answer = question(job.reader())
         tell_report(job.output, name, answer)
-        job.output.result({"status": "done", "command": "report", "report": name, name: plain(answer)})
+        job.answered(answer, asked.cluster, command="report", report=name, **{name: plain(answer)})
 
     return run
 
@@ -183,4 +183,4 @@ def html(job: Job, *, folder: Path, asked: RequestedScope, limit: int) -> None:
         job.output.line(note)
     if written.pages < written.groups:
         job.output.line(f"... and {written.groups - written.pages:,} without one (--limit)")
-    job.output.result({"status": "done", "command": "report", "report": "html", "html": plain(written)})
+    job.answered(written, asked.cluster, command="report", report="html", html=plain(written))

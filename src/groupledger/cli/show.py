@@ -52,7 +52,7 @@ def show(job: Job, *, wide: bool, findings: bool, coverage: bool, quarantine: bo
     from groupledger.cli.answers import as_json, tell
 
     tell(job.output, answer, asked["limit"], wide=wide)
-    job.output.result({"status": "done", "command": "show", **as_json(answer)})
+    job.answered(answer, asked["cluster"], **as_json(answer))
 
 
 def _listing(**wanted: bool) -> str | None:
@@ -74,7 +74,7 @@ def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, 
         raise click.UsageError(_SCENARIO_ALONE)
     answer = ask_owner(job, partition, at, others["cluster"], others["group"])
     tell_ownership(job.output, answer, limit, wide=wide)
-    job.output.result({"status": "done", "command": "show", "ownership": plain(answer)})
+    job.answered(answer, others["cluster"], ownership=plain(answer))
 
 
 def question(

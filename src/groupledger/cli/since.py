@@ -12,7 +12,10 @@ from groupledger.cli.times import read_time
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_TIME = "24h before the newest record, or a moment: ISO 8601 (UTC unless it names a zone), milliseconds since 1970."
+_TIME = (
+    "24h before now (up to when the ledger is known), or a moment: ISO 8601 (UTC unless it names a zone), milliseconds "
+    "since 1970."
+)
 
 
 def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ Bounds = tuple["Bound | None", "Bound | None"]
 @click.option("--partition", metavar="TOPIC-N", help="The owners of a partition, one after another.")
 @click.option("--group", "among", metavar="GLOB", help="With --partition: only this group, or those matching.")
 @click.option("--since", metavar="TIME", help="ISO 8601, milliseconds since 1970, or a length of time (24h, 90m, 7d) "
-              "before the ledger's newest moment.")  # fmt: skip
+              "before now, up to when the ledger is known.")  # fmt: skip
 @click.option("--until", metavar="TIME", help="End of the period, in the same format.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @click.option(
@@ -72,11 +72,11 @@ def timeline(
     if partition is None:
         found = _of_group(job, group or "", cluster, asked, limit)
         tell_group(job.output, found, wide=wide)
-        job.output.result({"status": "done", "command": "timeline", "timeline": plain(found)})
+        job.answered(found, cluster, timeline=plain(found))
         return
     owners = _of_partition(job, partition, among, cluster, asked, limit)
     tell_partition(job.output, owners, wide=wide)
-    job.output.result({"status": "done", "command": "timeline", "partition_timeline": plain(owners)})
+    job.answered(owners, cluster, partition_timeline=plain(owners))
 
 
 def _of_group(job: Job, group: str, cluster: str | None, asked: Bounds, limit: int) -> Timeline:
@@ -103,7 +103,7 @@ def _of_partition(
 
 
 def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
-    """Return both ends as moments; a length of time counts back from the newest moment."""
+    """Return both ends as moments; a length of time counts back from now."""
     from groupledger.answers.reach import moments
 
     since, until = moments(reader, cluster, asked)
@@ -210,15 +210,16 @@ def _spans(answer: PartitionTimeline, short: Mapping[str, str], times: list[str]
         begun = "earlier".rjust(width) if span.since is None else next(dated)
         owner = NOBODY if span.member_id is None else short[span.member_id]
         until = None if span.until is None else clock(span.until, span.since and span.since.astimezone(UTC).date())
-        lasts, evidence = _lasts(span, answer.until), (span.generation, span.snapshot_id)
+        lasts, evidence = _lasts(span), (span.generation, span.snapshot_id)
         yield span.cluster_id, span.group_id, begun, lasts, owner, *evidence, until, span.topic_id
 
 
-def _lasts(span: OwnerSpan, until: datetime) -> str | None:
-    """Return how long it lasted, or has lasted so far."""
-    if span.since is None:
+def _lasts(span: OwnerSpan) -> str | None:
+    """Return how long it lasted, or has lasted as far as is known."""
+    ended = span.until or span.known_until
+    if span.since is None or ended is None:
         return None
-    return length(span.until - span.since) if span.until is not None else f"{length(until - span.since)}, still"
+    return length(ended - span.since) + ("" if span.until is not None else ", still")
 
 
 def _told(of: list[str], clusters: list[str], day: str) -> str:

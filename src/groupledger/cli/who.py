@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.spoken import NOBODY, numbered, spans
+from groupledger.cli.exits import Exit
 from groupledger.cli.fitting import WIDE, Column
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
@@ -17,7 +18,6 @@ from groupledger.core.length import length
 from groupledger.core.moment import clock
 from groupledger.core.partition import topic_partition
 from groupledger.core.short_names import shortened
-from groupledger.core.since import placed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -36,16 +36,18 @@ _WHY = {
     "given-up": "its owner lost it",
     "subscribed": "subscribed to, and given to nobody",
     "partition-added": "partition added",
+    "first-listed": "not listed before",
 }
 
 
 @click.command(short_help="Who had a partition at a moment; which have no owner.")
 @click.argument("partition", metavar="[TOPIC-PARTITION]", required=False)
 @click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970; "
-              "default: the ledger's newest moment.")  # fmt: skip
+              "default: now, up to when the ledger is known.")  # fmt: skip
 @click.option("--unowned-since", is_flag=False, flag_value="", metavar="[TIME]",
               help="Unowned partitions of subscribed topics; with a time, or a length of time before --at such as 10m, "
               "those unowned at least since then.")  # fmt: skip
+@click.option("--fail", is_flag=True, help="With --unowned-since: exit with 4 if there is such a partition.")
 @click.option("--group", metavar="GLOB", help="Only this group, or those matching 'payments-*'.")
 @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
@@ -57,6 +59,7 @@ def who(
     partition: str | None,
     at: str | None,
     unowned_since: str | None,
+    fail: bool,
     group: str | None,
     cluster: str | None,
     limit: int,
@@ -68,18 +71,22 @@ def who(
     groupledger who orders-7
     groupledger who orders-7 --at 2026-11-21T14:03Z --group 'payments-*'
     groupledger who --unowned-since
-    groupledger who --unowned-since 10m
+    groupledger who --unowned-since 10m --fail
     """
     if (partition is None) == (unowned_since is None):
         raise click.UsageError("expected a partition (who orders-7) or --unowned-since, one of them")
+    if fail and unowned_since is None:
+        raise click.UsageError("--fail goes with --unowned-since")
     if partition is not None:
         answer = ask_owner(job, partition, at, cluster, group)
         tell_ownership(job.output, answer, limit, wide=wide)
-        job.output.result({"status": "done", "command": "who", "ownership": plain(answer)})
+        job.answered(answer, cluster, ownership=plain(answer))
         return
     nobody = _ask_unowned(job, unowned_since or "", at, cluster, group, limit)
     tell_unowned(job.output, nobody, wide=wide)
-    job.output.result({"status": "done", "command": "who", "unowned": plain(nobody)})
+    job.answered(nobody, cluster, unowned=plain(nobody))
+    if fail and nobody.partitions:
+        click.get_current_context().exit(Exit.VIOLATIONS)
 
 
 def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> OwnershipAt:
@@ -104,9 +111,7 @@ def _ask_unowned(
         from groupledger.answers.unowned import unowned_partitions
 
         reader = job.reader()
-        moment = moment or newest(reader, cluster)
-        since_when = None if asked is None else placed(asked, moment)
-        return unowned_partitions(reader, moment, since_when, cluster, group, limit)
+        return unowned_partitions(reader, moment or newest(reader, cluster), asked, cluster, group, limit)
 
 
 def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+@replies.say_known("timeline", "owners", "audit", "plan_migration", "what_if")
 class LedgerGroup:
     """A group of one cluster."""
 

@@ -17,7 +17,6 @@ from groupledger.answers.reader import LedgerReader, folder_of
 from groupledger.answers.scope import RequestedScope
 from groupledger.core.faults import Fault
 from groupledger.core.partition import topic_partition
-from groupledger.core.since import placed
 from groupledger.notebook import replies
 from groupledger.notebook.replies import Reply
 from groupledger.notebook.times import bound_of, moment_of
@@ -95,6 +94,7 @@ def _reader(place: str, spark: SparkSession | None, given: Mapping[str, str]) ->
         return None
 
 
+@replies.say_known("sql")
 class Ledger:
     """An open ledger. Each method is a question; `reader` and `frames` give access to the tables."""
 
@@ -160,7 +160,7 @@ class Ledger:
     def who(
         self, partition: str, at: When | None = None, group: str | None = None, cluster: str | None = None
     ) -> Reply[OwnershipAt]:
-        """Return who was assigned a partition (`orders-7`) at a time, in each group; default: the newest record.
+        """Return who was assigned a partition (`orders-7`) at a time, in each group; default: now.
 
         Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
         """
@@ -185,9 +185,7 @@ class Ledger:
         from groupledger.cli.who import tell_unowned
 
         moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
-        asked = bound_of(since)
-        since_when = None if asked is None else placed(asked, moment)
-        found = unowned_partitions(self.reader, moment, since_when, cluster, group, limit)
+        found = unowned_partitions(self.reader, moment, bound_of(since), cluster, group, limit)
         return Reply(
             found, lambda output: tell_unowned(output, found), replies.rows(UnownedPartition, found.partitions)
         )

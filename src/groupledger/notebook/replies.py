@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import inspect
 import io
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +14,7 @@ from arro3.core import Table
 
 from groupledger.answers.explanation import Explanation
 from groupledger.answers.listings import Listing
+from groupledger.answers.reach import known_for
 from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, tell
@@ -41,11 +44,12 @@ class ReplyRows:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Reply(Generic[T]):
-    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it."""
+    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it. `known`: up to when."""
 
     value: T
     tell: Callable[[Output], None]
     rows: ReplyRows
+    known: str = ""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows of the answer; times are in UTC, lists of partitions stay tuples."""
@@ -58,10 +62,15 @@ class Reply(Generic[T]):
         return plain(self.value)
 
     def _repr_html_(self) -> str:
-        return as_html(self.tell)
+        return as_html(self._tell_all)
 
     def __repr__(self) -> str:
-        return as_text(self.tell)
+        return as_text(self._tell_all)
+
+    def _tell_all(self, output: Output) -> None:
+        self.tell(output)
+        if self.known:
+            output.line(self.known)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -145,6 +154,32 @@ class Picture:
     def save(self, path: str | PathLike[str]) -> None:
         """Write it to a file; the file name's suffix selects the format (png, svg, pdf)."""
         self.figure.savefig(path)
+
+
+def say_known(*others: str) -> Callable[[type[T]], type[T]]:
+    """Add to each reply of a class's methods, but for `others`, up to when what it is about is known."""
+
+    def decorated(of: type[T]) -> type[T]:
+        for name, method in list(vars(of).items()):
+            is_reply = "Reply" in str(getattr(method, "__annotations__", {}).get("return"))
+            if is_reply and name not in others:
+                setattr(of, name, _saying_known(method))
+        return of
+
+    return decorated
+
+
+def _saying_known(ask: Callable[..., Reply[Any]]) -> Callable[..., Reply[Any]]:
+    signature = inspect.signature(ask)
+
+    @functools.wraps(ask)
+    def asked(of: Any, *args: Any, **options: Any) -> Reply[Any]:
+        reply = ask(of, *args, **options)
+        cluster = signature.bind(of, *args, **options).arguments.get("cluster", getattr(of, "cluster", None))
+        read = known_for(getattr(of, "ledger", of).reader, reply.value, cluster)
+        return dataclasses.replace(reply, known=read.text if read.reaches else "")
+
+    return asked
 
 
 def rows(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:

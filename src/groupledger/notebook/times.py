@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from groupledger.core.since import Bound, Point
 
 When = str | datetime | timedelta
-"""`24h` or a timedelta, back from the newest record; ISO 8601; milliseconds since 1970 as text; a datetime.
+"""`24h` or a timedelta, back from now (up to when the ledger is known); ISO 8601; milliseconds since 1970 as text; or
+a datetime.
 
 What names no zone is in UTC.
 """
