@@ -195,7 +195,7 @@ def test_clusters_and_groups_at_a_glance(ledger):
 
 
 def test_gaps_stand_beside_what_rests_on_them(ledger):
-    """Of the groups' own history, of their log, and deleted topics; not those that are listed later for the first time."""
+    """Of the groups' own history, of their log, and deleted topics; not those that are first listed later."""
     assert shown(clusters(ledger, 9), "cluster_id", "gaps") == [("dev", 5), ("eu", 0)]
     assert shown(groups(ledger, 9, "dev"), "group_id", "gaps") == [("both", 0), ("dead", 0), ("new", 0), ("pay", 2)]
     assert shown(history(ledger, "pay", None, "baseline", 9), "generation", "gaps") == [
