@@ -143,7 +143,7 @@ def test_the_migration_is_of_a_group_that_never_was_without_members(reader: Ledg
 
 def test_nothing_else_is_counted_of_them(reader: LedgerReader) -> None:
     measured = {each.group_id: each for each in gauges(reader, RequestedScope()).groups}
-    assert {each.handovers for each in measured.values()} == {4}, "two to A at first, orders-1 to B, and back"
+    assert {each.given for each in measured.values()} == {4}, "two to A at first, orders-1 to B, and back"
     told = {each.group_id: each for each in storms(reader, RequestedScope(), 10).groups}
     assert {each.rebalances for each in told.values()} == {3}, "the first record, B joined, the round after B went"
     assert {found.code for found in audit(reader, RequestedScope()).found} == set()

@@ -141,7 +141,7 @@ def of_table(
     rows = records(typed(watched), source, cluster_id)
     arrivals = Arrivals(given, typed(given), False, (watch, rows.watches[0]), others=others)
     newest = None if offset_commits else partial(_newest_left_out, typed(given))
-    return Rows(rows.good, rejected, rows.watches, arrivals, newest)
+    return Rows(rows.good, rows.rejected, rows.watches, arrivals, newest)
 
 
 def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_VALUES) -> dict[str, str]:
