@@ -162,9 +162,9 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
-    """Print one line per group: its generations, assignors, members, moves, and agreement with the record."""
+    """Print one line per group: its generations, assignors, members, and agreement with the record."""
     output.table(
-        ["group", "type", "generations", "assignor", "members", "moves", "equal", "recomputed against recorded"],
+        ["group", "type", "generations", "assignor", "members", "equal", "recomputed against recorded"],
         [
             (
                 group.group_id,
@@ -172,7 +172,6 @@ def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
                 _span(group),
                 ", ".join(group.assignors) or None,
                 group.members,
-                group.moves,
                 _equal(group.verdicts),
                 _counts(group.verdicts) or None,
             )

@@ -1,4 +1,4 @@
-"""What the runs say of each group: generations, assignors, members, moves, and how often we agree with the record."""
+"""What the runs say of each group: generations, assignors, members, and how often we agree with the record."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.answers.balance import SAME
-from groupledger.answers.generations import CLASSIC
-from groupledger.core.least_moves import LeastMovesCertainty
 from groupledger.tables import GROUP_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -36,7 +33,6 @@ class GroupVerdicts:
     first: int | None
     last: int | None
     members: int
-    moves: int | None  # of the rebalances that `report stickiness` sums; None: of none
     verdicts: Mapping[str, int]
 
 
@@ -53,11 +49,7 @@ def group_verdicts(ledger: LedgerFrames, scenario: str) -> tuple[GroupVerdicts, 
         F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
     )
     results = ledger.results(scenario).where(F.col(c.ROUND) == 1)
-    is_counted = F.col(c.VERDICT).isin(list(SAME)) & (F.col(c.LEAST_MOVES_CERTAINTY) == LeastMovesCertainty.EXACT.text)
-    is_counted &= F.col(c.GROUP_TYPE) == CLASSIC  # docs/moves.md
-    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(
-        F.count("*").alias(SNAPSHOTS), F.sum(F.when(is_counted, F.col(c.MOVES))).alias(c.MOVES)
-    )
+    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(F.count("*").alias(SNAPSHOTS))
     by_group: dict[tuple[str, str], list[Row]] = {}
     for row in counted.sort(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).collect():
         by_group.setdefault((row[c.CLUSTER_ID], row[c.GROUP_ID]), []).append(row)
@@ -75,14 +67,8 @@ def _verdicts(group: Row, results: list[Row]) -> GroupVerdicts:
         group[FIRST],
         group[LAST],
         group[MEMBERS_MAX],
-        _sum([row[c.MOVES] for row in results]),
         {row[c.VERDICT]: row[SNAPSHOTS] for row in sorted(results, key=_by_number)},
     )
-
-
-def _sum(moves: list[int | None]) -> int | None:
-    known = [each for each in moves if each is not None]
-    return sum(known) if known else None
 
 
 def _by_number(row: Row) -> tuple[int, str]:
