@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import Doubt, Path, Status, assign, doubts
-from groupledger.core.assignors.safe import _generation
+from groupledger.core.assignors.safe import generations
 from groupledger.core.assignors.server.spec import ServerStatus
 from groupledger.core.batch import NONE
 from groupledger.core.scenario import solve
@@ -134,5 +134,5 @@ def test_an_eager_group_is_given_all_at_once():
 def test_only_cooperative_members_date_their_claims_in_the_subscription():
     """KIP-792: generation in the subscription; without one, and when eager, that of the user data."""
     batch: Any = SimpleNamespace(subscription_generation=np.array([NONE, 4]), claim_generation=np.array([7, 8]))
-    assert _generation(batch, True).tolist() == [7, 4]
-    assert _generation(batch, False).tolist() == [7, 8]
+    assert generations(batch, cooperative=True).tolist() == [7, 4]
+    assert generations(batch, cooperative=False).tolist() == [7, 8]

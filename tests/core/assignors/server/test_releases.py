@@ -205,7 +205,7 @@ def complete(number):
 def verdict(*records, listed=(("t", T, 2), ("u", U, 1))):
     log = [(offset, 0, each) for offset, each in enumerate(records)]
     changes = [IdentifiedChange(0, *each) for each in listed]
-    return judge_snapshots(log, changes, [len(log)], "range")[0].text
+    return judge_snapshots(log, changes, [len(log)], "range")[0].verdict.text
 
 
 ALL = (T, (0, 1)), (U, (0,))
