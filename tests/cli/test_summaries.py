@@ -31,7 +31,7 @@ def account(records, **classes):
 
 def verdicts(group_id="pay", **counted):
     words = {name.replace("_", "-"): number for name, number in counted.items()}
-    return GroupVerdicts("dev", group_id, "classic", ("range",), 5, 0, 4, 3, 7, words)
+    return GroupVerdicts("dev", group_id, "classic", ("range",), 5, 0, 4, 3, words)
 
 
 def words(capsys):
@@ -77,7 +77,7 @@ def test_lines_and_rows_stand_above_the_records_they_became(capsys):
 )
 def test_equal_counts_what_can_be_compared(capsys, counted, equal):
     tell_verdicts(FOR_PEOPLE, [verdicts(**counted)])
-    assert words(capsys)[1].startswith(f"pay classic 0-4 range 3 7 {equal}")
+    assert words(capsys)[1].startswith(f"pay classic 0-4 range 3 {equal}")
 
 
 def test_verdicts_in_all_are_explained(capsys):

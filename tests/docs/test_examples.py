@@ -40,7 +40,7 @@ CODE_RUN_BY = {
     ("notebooks.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
     ("simulation.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",
     ("simulation.md", "json"): "tests/cli/test_simulate.py::"
-    "test_the_script_of_the_page_is_one_and_its_table_has_every_event",
+    "test_the_scripts_of_the_page_are_some_and_its_table_has_every_event",
     ("rehearsal.md", "python"): "tests/listener/test_page.py::test_the_code_of_the_page_runs",
     ("consumer-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
     ("consumer-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",

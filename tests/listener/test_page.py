@@ -34,7 +34,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
 
 def test_the_command_counts_what_the_code_counts():
     """Rounds, partition-ms and records read twice of the classic variants; both stand on the page, and both are run."""
-    told = re.findall(r"^(range|cooperative-sticky)(\+static)? +(\d+) +\d+ +\d+ +([\d,]+) +(\d+)$", PAGE, re.M)
+    told = re.findall(r"^(range|cooperative-sticky)(\+static)? +(\d+) +\d+ +\d+ +([\d,]+) +[\d-]+ +(\d+)$", PAGE, re.M)
     code = re.findall(r'rolling\("([a-z-]+)"(, static=True)?\) == \((\d+), ([\d_]+), [\d_]+, (\d+)\)', PAGE)
     shown = {(name, bool(static), rounds, ms.replace(",", ""), twice) for name, static, rounds, ms, twice in told}
     assert {

@@ -48,13 +48,19 @@ def test_answers_that_kafka_gives_too(assignor, pinned):
     ("assignor", "pinned"),
     [
         ("librdkafka-cooperative-sticky", "61b71b281fd9ad1b"),
-        ("constrained-cooperative-sticky", "23f701143d757bd3"),
+        ("constrained-cooperative-sticky", "9431810678ab4bfa"),
         ("sticky-stream-join", "ce98a3fecaed6f41"),
     ],
 )
 def test_answers_that_no_kafka_gives(assignor, pinned):
     assert assignor not in ASSIGNORS
-    assert digest(solve(each) for each in chains(SEED, 100, (assignor,))) == pinned
+    assert digest(solve(without_racks(each)) for each in chains(SEED, 100, (assignor,))) == pinned
+
+
+def without_racks(scenario):
+    """librdkafka balances by racks, which its assignor here does not: it refuses them."""
+    members = [{key: value for key, value in each.items() if key != "rack"} for each in scenario["members"]]
+    return {key: value for key, value in scenario.items() if key != "racks"} | {"members": members}
 
 
 def test_targets_that_a_coordinator_writes_too():
