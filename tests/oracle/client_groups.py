@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from groupledger.core.scenario import solve
+from groupledger.core.scenario_form import RACKS_UNMODELLED
 
 Scenario = dict[str, Any]
 Answers = Callable[[Scenario], dict[str, Any]]
@@ -70,9 +71,16 @@ def _join(draw: random.Random, scenario: Scenario, equal: bool) -> None:
     scenario["members"] = [*scenario["members"], member | {"rack": rack, "user_data": None}]
 
 
+def answerable(scenario: Scenario) -> Scenario:
+    """The group without its racks, where its assignor is one of a library that balances by racks and this one cannot."""
+    if not any(scenario["assignor"] in names for names in RACKS_UNMODELLED.values()):
+        return scenario
+    return {**scenario, "racks": None, "members": [member | {"rack": None} for member in scenario["members"]]}
+
+
 def _claim_answer(scenario: Scenario, generation: int, answers: Answers) -> None:
     """Every member that has an answer rejoins with it."""
-    given = answers({**scenario, "id": None}).get("assignment", {})
+    given = answers({**answerable(scenario), "id": None}).get("assignment", {})
     scenario["members"] = [
         member | {"owned": given.get(member["id"], []), "generation": generation} for member in scenario["members"]
     ]

@@ -15,7 +15,7 @@ import pytest
 from groupledger.core.assignors.server.scenario import solve as solve_on_server
 from groupledger.core.scenario import solve
 from tests.core.assignors.server.scenarios import chains as server_chains
-from tests.oracle.client_groups import ASSIGNORS, chains
+from tests.oracle.client_groups import ASSIGNORS, answerable, chains
 
 SEED = 1
 ASKED = {"transferring": True, "is_sticky": True}
@@ -54,13 +54,7 @@ def test_answers_that_kafka_gives_too(assignor, pinned):
 )
 def test_answers_that_no_kafka_gives(assignor, pinned):
     assert assignor not in ASSIGNORS
-    assert digest(solve(without_racks(each)) for each in chains(SEED, 100, (assignor,))) == pinned
-
-
-def without_racks(scenario):
-    """librdkafka balances by racks, which its assignor here does not: it refuses them."""
-    members = [{key: value for key, value in each.items() if key != "rack"} for each in scenario["members"]]
-    return {key: value for key, value in scenario.items() if key != "racks"} | {"members": members}
+    assert digest(solve(answerable(each)) for each in chains(SEED, 100, (assignor,))) == pinned
 
 
 def test_targets_that_a_coordinator_writes_too():
