@@ -72,7 +72,7 @@ def _join(draw: random.Random, scenario: Scenario, equal: bool) -> None:
 
 
 def answerable(scenario: Scenario) -> Scenario:
-    """The group without its racks, where its assignor is one of a library that balances by racks and this one cannot."""
+    """The group without racks, where its assignor stands for one that balances by them and does not itself."""
     if not any(scenario["assignor"] in names for names in RACKS_UNMODELLED.values()):
         return scenario
     return {**scenario, "racks": None, "members": [member | {"rack": None} for member in scenario["members"]]}

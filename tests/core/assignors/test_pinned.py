@@ -47,7 +47,7 @@ def test_answers_that_kafka_gives_too(assignor, pinned):
 @pytest.mark.parametrize(
     ("assignor", "pinned"),
     [
-        ("librdkafka-cooperative-sticky", "61b71b281fd9ad1b"),
+        ("librdkafka-cooperative-sticky", "8f9e88d782fb6a9d"),
         ("constrained-cooperative-sticky", "9431810678ab4bfa"),
         ("sticky-stream-join", "ce98a3fecaed6f41"),
     ],
