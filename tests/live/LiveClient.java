@@ -8,6 +8,7 @@ import java.util.Scanner;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -50,7 +51,7 @@ public final class LiveClient implements ConsumerRebalanceListener {
     private void run(String topics, LinkedBlockingQueue<String> orders) throws InterruptedException {
         boolean polls = !topics.isEmpty();
         if (polls) {
-            consumer.subscribe(Arrays.asList(topics.split(",")), this);
+            subscribe(Arrays.asList(topics.split(",")));
         }
         say("{\"call\": \"ready\"}");
         String order = null;
@@ -65,10 +66,19 @@ public final class LiveClient implements ConsumerRebalanceListener {
             polls = !order.equals("hang");
             if (order.startsWith("subscribe ")) {
                 List<String> words = Arrays.asList(order.split(" "));
-                consumer.subscribe(words.subList(1, words.size()), this);
+                subscribe(words.subList(1, words.size()));
             }
         }
         consumer.close();
+    }
+
+    /** To topics, or to the one regular expression that the coordinator is to resolve: it begins with ^. */
+    private void subscribe(List<String> topics) {
+        if (topics.get(0).startsWith("^")) {
+            consumer.subscribe(new SubscriptionPattern(topics.get(0)), this);
+        } else {
+            consumer.subscribe(topics, this);
+        }
     }
 
     @Override
@@ -97,7 +107,8 @@ public final class LiveClient implements ConsumerRebalanceListener {
             listed.add("[\"" + each.topic() + "\", " + each.partition() + "]");
         }
         String id = consumer.groupMetadata().memberId();
-        say("{\"call\": \"" + call + "\", \"member_id\": \"" + id + "\", \"partitions\": " + listed + "}");
+        String head = "{\"call\": \"" + call + "\", \"ms\": " + System.currentTimeMillis() + ", \"member_id\": \"" + id;
+        say(head + "\", \"partitions\": " + listed + "}");
     }
 
     private static void say(String line) {

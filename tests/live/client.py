@@ -4,8 +4,8 @@
 
 Reads orders on stdin, a line each: `subscribe topic ..`, `hang` (poll no more), `resume`, `close`. Without topics it
 joins when it is told to subscribe. Writes a line of JSON once it takes orders, `{"call": "ready"}`, and one for each
-call of its listener: `{"call": "assigned", "member_id": "a-1", "partitions": [["t", 0]]}`. LiveClient.java speaks the
-same.
+call of its listener: `{"call": "assigned", "ms": 1764, "member_id": "a-1", "partitions": [["t", 0]]}`, `ms` by the
+clock of the wall. LiveClient.java speaks the same.
 """
 
 from __future__ import annotations
@@ -57,8 +57,13 @@ class Telling(RebalanceListener):
 
 def tell(call, partitions, consumer):
     """One line about a call."""
+    said_by(consumer.group_metadata().member_id, call, partitions)
+
+
+def said_by(member_id, call, partitions):
+    """The same of a member that is known by its id."""
     listed = [[topic, number] for topic, number in partitions]
-    say({"call": call, "member_id": consumer.group_metadata().member_id, "partitions": listed})
+    say({"call": call, "ms": time.time_ns() // 1_000_000, "member_id": member_id, "partitions": listed})
 
 
 def say(line):

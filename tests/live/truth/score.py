@@ -1,0 +1,243 @@
+"""What a ledger says of a day, held against what was true: causes, owners, and numbers.
+
+A rebalance is right where all that is said of its cause is true, and something is said; not known where the answer
+says that; false where anything is said that is not true, or where nothing is said to differ though something does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from groupledger.answers.causes import CauseKind
+from groupledger.answers.ownership import ownership
+from groupledger.answers.timeline import TimelineEntry, timeline
+from groupledger.core.moment import from_millis, millis
+from tests.live.truth import facts as f
+from tests.live.truth.facts import Facts, GroupFacts, Place, Token, Window
+
+SEED = 48
+OWNERS_ASKED = 200
+SAID = {str(kind): str(kind) for kind in CauseKind}
+"""The cause, as `facts` names it, that each kind of the answers says."""
+ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADED, f.COORDINATOR}
+FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
+COOPERATIVE = ("cooperative-sticky", "consumer")
+
+
+class Outcome(StrEnum):
+    """What became of an answer."""
+
+    RIGHT = "right"
+    NOT_KNOWN = "not known"
+    FALSE = "false"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A rebalance: what was said, what was true."""
+
+    entry: TimelineEntry
+    window: Window
+    outcome: Outcome
+    why: str
+
+    @property
+    def line(self) -> str:
+        """A row of a table."""
+        said = "; ".join(cause.what for cause in self.entry.causes)
+        counted = f"{self.entry.incarnation}/{self.entry.generation}"
+        return f"| {self.entry.group_id} | {counted} | {self.outcome} | {self.why} | {said} | {self.window.title} |"
+
+
+@dataclass
+class Score:
+    """Of one ledger. `numbers` and `owners` that differ are told in words."""
+
+    causes: list[Judged] = field(default_factory=list)
+    owners: Counter[Outcome] = field(default_factory=Counter)
+    numbers: Counter[Outcome] = field(default_factory=Counter)
+    differing: list[str] = field(default_factory=list)
+
+    def counted(self) -> Counter[Outcome]:
+        """How many causes are right."""
+        return Counter(each.outcome for each in self.causes)
+
+    @property
+    def false(self) -> list[str]:
+        """All that is false."""
+        return [*(each.line for each in self.causes if each.outcome is Outcome.FALSE), *self.differing]
+
+
+def score(reader: Any, day: Facts, moments: Sequence[tuple[str, Place, int]]) -> Score:
+    """Ask a ledger."""
+    found = Score()
+    known = _known(reader)
+    for group in day.groups.values():
+        if group.group not in known:
+            continue
+        entries = timeline(reader, group.group, limit=10_000).entries
+        found.causes += judged(day, group, entries)
+        if group.has_listeners:
+            _hold_numbers(found, day, group, entries)
+    for name, place, at in moments:
+        if name in known:
+            _hold_owner(found, reader, day, name, place, at)
+    return found
+
+
+def _known(reader: Any) -> set[str]:
+    rows = reader.query("SELECT DISTINCT group_id FROM current_group_snapshots")
+    return {str(each) for each in rows["group_id"].to_pylist()}
+
+
+def judged(day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> Iterator[Judged]:
+    """Each rebalance whose cause is known."""
+    for window in group.windows:
+        here = [each for each in entries if window.since <= millis(each.began_at) < window.until]
+        if window.act["act"] == "broker":
+            continue
+        said = [{_token(day, cause) for cause in each.causes} for each in here]
+        every = {token for tokens in said for token in tokens}
+        missing = _missing(window, every)
+        for number, (entry, tokens) in enumerate(zip(here, said, strict=True)):
+            before = {token for some in said[:number] for token in some}
+            outcome, why = _outcome(window, entry, tokens, before)
+            if outcome is Outcome.RIGHT and missing and number == 0:
+                outcome, why = Outcome.FALSE, f"not said: {_words(missing)}"
+            yield Judged(entry, window, outcome, why)
+
+
+def _outcome(window: Window, entry: TimelineEntry, tokens: set[Token], before: set[Token]) -> tuple[Outcome, str]:
+    true = _true(window)
+    quiet = {(kind, None) for kind in (FOLLOW_UP, BORN, NOTHING)}
+    if wrong := tokens - true - quiet:
+        return Outcome.FALSE, f"said: {_words(wrong)}"
+    if tokens & true:
+        return Outcome.RIGHT, ""
+    kinds = {kind for kind, _ in tokens}
+    if BORN in kinds:
+        first = window.act["act"] == "join" and not window.members
+        return (Outcome.RIGHT, "") if first else (Outcome.NOT_KNOWN, "the ledger begins with it")
+    after = bool(before & true) or (BORN, None) in before
+    if FOLLOW_UP in kinds:
+        return (Outcome.RIGHT, "") if after else (Outcome.FALSE, "said: follow-up")
+    if after and not entry.moved:
+        return Outcome.RIGHT, ""
+    return Outcome.FALSE, "said: nothing differs"
+
+
+def _true(window: Window) -> set[Token]:
+    """What may be said."""
+    return {*window.causes} | ({(f.EMPTIED, None)} if window.empties else set())
+
+
+def _missing(window: Window, every: set[Token]) -> set[Token]:
+    """What is said nowhere, though the record of the time before is there."""
+    if (BORN, None) in every or (f.EMPTIED, None) in every & _true(window):
+        return set()
+    return {*window.causes} - every
+
+
+def _token(day: Facts, cause: Any) -> Token:
+    kind = SAID[str(cause.kind)]
+    if kind in ABOUT_NOTHING or cause.about is None:
+        return kind, None
+    return kind, day.clients.get(cause.about, cause.about)
+
+
+def _words(tokens: set[Token]) -> str:
+    return ", ".join(" ".join(filter(None, token)) for token in sorted(tokens, key=str))
+
+
+def quiet_moments(day: Facts, number: int = OWNERS_ASKED) -> list[tuple[str, Place, int]]:
+    """Random groups, partitions and moments near which nothing changes."""
+    chance = random.Random(SEED)
+    groups = [group for group in day.groups.values() if group.has_listeners]
+    found: list[tuple[str, Place, int]] = []
+    while len(found) < number:
+        group = chance.choice(groups)
+        at = chance.randrange(group.calls[0]["ms"], group.calls[-1]["ms"])
+        topics = sorted(topic for topic in group.subscribed(at) if not topic.startswith("^"))
+        if not topics or not group.is_quiet(at):
+            continue
+        topic = chance.choice(topics)
+        count = day.partitions(topic, at)
+        if count:
+            found.append((group.group, (topic, chance.randrange(count)), at))
+    return found
+
+
+def _hold_owner(found: Score, reader: Any, day: Facts, name: str, place: Place, at: int) -> None:
+    true = day.groups[name].owners(at).get(place)
+    answer = ownership(reader, *place, from_millis(at), group=name)
+    said = {_owner(day, each) for each in answer.holdings}
+    if said <= {"not known"}:
+        found.owners[Outcome.NOT_KNOWN] += 1
+    elif said == {true}:
+        found.owners[Outcome.RIGHT] += 1
+    else:
+        found.owners[Outcome.FALSE] += 1
+        found.differing.append(f"owner of {place[0]}-{place[1]} in {name} at {at}: said {said}, true {true}")
+
+
+def _owner(day: Facts, holding: Any) -> str | None:
+    if holding.last is None:
+        if holding.next is not None and holding.next.from_member_id is not None:
+            return day.clients.get(holding.next.from_member_id, holding.next.from_member_id)
+        return None if holding.covered else "not known"
+    owner = holding.last.to_member_id
+    return None if owner is None else day.clients.get(owner, owner)
+
+
+def _hold_numbers(found: Score, day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> None:
+    """Moves and partitions without an owner, between two moments at which the group is quiet."""
+    recorded: dict[Place, str] = {}
+    for window, settled in _settlements(group):
+        here = [each for each in entries if window.since <= millis(each.began_at) < window.until]
+        for entry in here:
+            _move(day, recorded, entry)
+        true = group.owners(settled)
+        _hold(found, f"{group.group} after {window.title}: owners", recorded, true, tells=bool(entries))
+        if here and here[-1].unowned is not None:
+            unowned = day.unowned(group, settled)
+            if unowned is not None:
+                said = {*here[-1].unowned} if group.present(settled) else set()
+                _hold(found, f"{group.group} after {window.title}: unowned", said, unowned)
+
+
+def _settlements(group: GroupFacts) -> Iterator[tuple[Window, int]]:
+    for window in group.windows:
+        within = [each for each in group.settled if window.since <= each <= window.until]
+        if within:
+            yield window, within[0]
+
+
+def _move(day: Facts, recorded: dict[Place, str], entry: TimelineEntry) -> None:
+    for each in entry.moved:
+        place = each.topic, each.partition
+        if each.to_member_id is None:
+            recorded.pop(place, None)
+        else:
+            recorded[place] = day.clients.get(each.to_member_id, each.to_member_id)
+
+
+def _hold(found: Score, about: str, said: Any, true: Any, *, tells: bool = True) -> None:
+    if not tells:
+        found.numbers[Outcome.NOT_KNOWN] += 1
+    elif said == true:
+        found.numbers[Outcome.RIGHT] += 1
+    else:
+        found.numbers[Outcome.FALSE] += 1
+        found.differing.append(f"{about}: {_difference(said, true)}")
+
+
+def _difference(said: Any, true: Any) -> str:
+    if isinstance(said, dict):
+        places = sorted(place for place in said.keys() | true.keys() if said.get(place) != true.get(place))
+        return ", ".join(f"{at[0]}-{at[1]} said {said.get(at)}, true {true.get(at)}" for at in places)
+    return f"said {sorted(said - true)} that have, not said {sorted(true - said)}"
