@@ -17,7 +17,7 @@ from groupledger.engine.java import java
 OPTIONS = ("-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 OWN_PORTS = (10_000, 32_768)
 """Linux gives connections ports from 32,768 on."""
-KAFKA_4, KAFKA_3 = "broker", "broker-kafka3"
+KAFKA_4, KAFKA_42, KAFKA_40, KAFKA_3 = "broker", "broker-kafka42", "broker-kafka40", "broker-kafka3"
 """Sets of jars (engine/ivy.xml)."""
 CLUSTER_ID = "Z3JvdXBsZWRnZXItdGVzdA"
 START_SECONDS = 120

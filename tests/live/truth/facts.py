@@ -18,7 +18,7 @@ Token = tuple[str, str | None]
 
 JOINED, GONE, RESTARTED, TAKEN_OVER = "member-joined", "member-gone", "member-restarted", "member-taken-over"
 SUBSCRIBED, ASSIGNOR = "subscription-changed", "assignor-changed"
-ADDED, DELETED, REMADE = "partitions-added", "topic-deleted", "topic-made-again"
+ADDED, DELETED, REMADE, APPEARED = "partitions-added", "topic-deleted", "topic-made-again", "topic-appeared"
 EMPTIED, GROUP_DELETED, COORDINATOR = "group-emptied", "group-deleted", "coordinator-moved"
 UPGRADED, DOWNGRADED = "group-upgraded", "group-downgraded"
 OF_CLIENTS = {
@@ -28,7 +28,7 @@ OF_CLIENTS = {
     "takeover": TAKEN_OVER,
     "subscribe": SUBSCRIBED,
 }
-OF_TOPICS = {"grow": ADDED, "remove": DELETED, "remake": REMADE}
+OF_TOPICS = {"grow": ADDED, "remove": DELETED, "remake": REMADE, "appear": APPEARED}
 OF_GROUP = {"delete": GROUP_DELETED, "broker": COORDINATOR}
 """The cause that each act is."""
 
@@ -42,6 +42,8 @@ class Window:
     until: int
     members: frozenset[str]
     """Clients that are in the group when it begins."""
+    as_meant: bool
+    """Whether nothing else happened, such as the end of a session on a slow machine."""
 
     @property
     def since(self) -> int:
@@ -79,15 +81,22 @@ class GroupFacts:
     acts: list[Line] = field(default_factory=list)
     calls: list[Line] = field(default_factory=list)
     settled: list[int] = field(default_factory=list)
+    described: list[Line] = field(default_factory=list)
 
     @cached_property
     def windows(self) -> list[Window]:
         """The stretches between two acts."""
         found, present = [], frozenset[str]()
         for act, following in pairwise([*self.acts, {"ms": 1 << 62}]):
-            found.append(Window(self.group, act, following["ms"], present))
-            present = _present(present, act)
+            after = _present(present, act)
+            found.append(Window(self.group, act, following["ms"], present, self._as_meant(act, following["ms"], after)))
+            present = after
         return found
+
+    def _as_meant(self, act: Line, until: int, present: frozenset[str]) -> bool:
+        """Whether the coordinator has as many members at the end as are to be there, as far as it was asked."""
+        asked = [each["members"] for each in self.described if act["ms"] <= each["ms"] < until]
+        return not asked or len(asked[-1]) == len(present)
 
     @property
     def has_listeners(self) -> bool:
@@ -131,7 +140,7 @@ class GroupFacts:
         topics: dict[str, list[str]] = {}
         for act in self.acts:
             if act["ms"] <= at and act["act"] in ("join", "restart", "takeover", "subscribe"):
-                topics |= {client: act["topics"] for client in act["clients"]}
+                topics |= dict.fromkeys(act["clients"], act["topics"])
         present = self.present(at)
         return {topic for client, some in topics.items() if client in present for topic in some}
 
@@ -161,11 +170,18 @@ class Facts:
     @cached_property
     def clients(self) -> dict[str, str]:
         """The client of each member id, by what it said and by what the coordinator was asked."""
-        found = {each["member_id"]: each["client"] for each in self.lines if each["what"] == "call"}
-        for line in self.lines:
-            if line["what"] == "described":
-                found |= {each["member_id"]: each["client_id"] for each in line["members"]}
-        return found
+        described = [line for line in self.lines if line["what"] == "described"]
+        found = {
+            each["member_id"]: each["client_id"].partition("-StreamThread")[0]
+            for line in described
+            for each in line["members"]
+        }
+        return found | {each["member_id"]: each["client"] for each in self.lines if each["what"] == "call"}
+
+    def named(self, others: Mapping[str, str]) -> None:
+        """Add the clients of members that nothing here tells of."""
+        for member, client in others.items():
+            self.clients.setdefault(member, client.partition("-StreamThread")[0])
 
     def partitions(self, topic: str, at: int) -> int:
         """How many a topic has."""
@@ -196,6 +212,8 @@ def _list_of(group: GroupFacts, line: Line) -> None:
         group.calls.append(line)
     elif line["what"] == "settled":
         group.settled.append(line["ms"])
+    elif line["what"] == "described":
+        group.described.append(line)
 
 
 def _present(before: frozenset[str], act: Line) -> frozenset[str]:

@@ -16,12 +16,14 @@ from tests.live.broker import Broker
 from tests.live.members import Member, Programs, Settings
 from tests.live.topics import Topics
 from tests.live.truth.journal import Journal
-from tests.live.truth.observers import Tail
+from tests.live.truth.observers import PATIENT, Tail
 
 SESSION_MS = 6_000
 QUIET_SECONDS = 2.5
 """No record and no call for so long: longer than a heartbeat and a refresh of metadata together."""
-MOST_SECONDS = 60.0
+MOST_SECONDS, TOLD_SECONDS, UNHEEDED_SECONDS = 60.0, 20.0, 12.0
+HEARD, LISTENING = ("join", "thaw", "resume", "restart", "takeover"), ("classic", "consumer")
+"""Acts after which a client is told what it is given, and protocols in which it is."""
 
 
 @dataclass
@@ -43,7 +45,7 @@ class Scene:
 
         The old one is kept: where it is destroyed while others work, confluent-kafka may stand still.
         """
-        self.admins.append(AdminClient({"bootstrap.servers": self.broker.address}))
+        self.admins.append(AdminClient({"bootstrap.servers": self.broker.address} | PATIENT))
         self.all_topics.append(Topics(self.broker.address))
 
     @property
@@ -76,7 +78,7 @@ class Group:
     group_id: str
     way: Way
     members: dict[str, Member] = field(default_factory=dict)
-    heard: float = 0.0
+    heard: dict[str, float] = field(default_factory=dict)
 
     def create(self, counts: Mapping[str, int]) -> None:
         """Make topics of the group's own."""
@@ -91,7 +93,7 @@ class Group:
 
     def leave(self, *names: str, also: Sequence[str] = ()) -> None:
         """Let them close."""
-        self._do("leave", names, lambda: self._each(names, lambda member: member.leave(MOST_SECONDS)), also=list(also))
+        self._do("leave", names, lambda: self._each(names, self._closes), also=list(also))
         self._forget(names)
 
     def kill(self, *names: str) -> None:
@@ -120,11 +122,11 @@ class Group:
         self._do("subscribe", [name], lambda: self.members[name].order("subscribe", *topics), topics=list(topics))
 
     def restart(self, name: str, instance: str, **way: Any) -> None:
-        """End a static member without a word, and start it again at once."""
+        """Close a static member, which leaves no group by that, and start it again at once."""
         taken = replace(self.way, **way)
 
         def again() -> None:
-            self.members[name].kill()
+            self._closes(self.members[name])
             self._forget([name])
             self._start([name], taken, instance)
 
@@ -152,16 +154,15 @@ class Group:
             self._topic("deleted", topic, 0)
             self.scene.topics.delete(topic)
 
-        self._do("remove", [], removed, topics=[topic])
+        self._do("remove", [], removed, UNHEEDED_SECONDS, topics=[topic])
 
     def remake(self, topic: str, count: int) -> None:
         """Make a topic that was deleted."""
+        self._do("remake", [], lambda: self.create({topic: count}), topics=[topic])
 
-        def made() -> None:
-            self._topic("created", topic, count)
-            self.scene.topics.create({topic: count})
-
-        self._do("remake", [], made, topics=[topic])
+    def appear(self, topic: str, count: int) -> None:
+        """Make a topic that a regular expression matches."""
+        self._do("appear", [], lambda: self.create({topic: count}), topics=[topic])
 
     def delete(self) -> None:
         """Delete the group, which has no members."""
@@ -179,24 +180,34 @@ class Group:
             member.stop()
         self.members.clear()
 
-    def _do(self, act: str, clients: Iterable[str], happens: Callable[[], object], **more: Any) -> None:
-        before = self.scene.tail.seen(self.group_id)[0]
+    def _do(
+        self,
+        act: str,
+        clients: Iterable[str],
+        happens: Callable[[], object],
+        most: float = MOST_SECONDS,
+        **more: Any,
+    ) -> None:
+        before, began = self.scene.tail.seen(self.group_id)[0], time.monotonic()
         self.scene.journal.write("act", group=self.group_id, act=act, clients=list(clients), **more)
         happens()
-        self._settle(before)
+        hear = clients if act in HEARD and self.way.protocol in LISTENING else ()
+        self._settle(before, lambda: all(self.heard.get(client, 0.0) > began for client in hear), most)
 
-    def _settle(self, before: int) -> None:
-        """Wait until there are records beyond those `before`, and then nothing for a while."""
-        until, seen = time.monotonic() + MOST_SECONDS, before
-        while time.monotonic() < until:
+    def _settle(self, before: int, told: Callable[[], bool], most: float) -> None:
+        """Wait until there are records beyond those `before`, the clients were told, and then nothing for a while."""
+        began, seen = time.monotonic(), before
+        while (waited := time.monotonic() - began) < most:
             seen, last = self.scene.tail.seen(self.group_id)
-            if seen > before and time.monotonic() - max(last, self.heard) > QUIET_SECONDS:
+            quiet = time.monotonic() - max(last, *self.heard.values(), 0.0)
+            if seen > before and quiet > QUIET_SECONDS and (told() or waited > TOLD_SECONDS):
                 break
             time.sleep(0.1)
         self.scene.journal.write("settled", group=self.group_id, records=seen - before)
-        self._describe()
+        self.describe()
 
-    def _describe(self) -> None:
+    def describe(self) -> None:
+        """Write down what the coordinator says of the group."""
         try:
             asked = self.scene.admin.describe_consumer_groups([self.group_id], request_timeout=10)
             found = asked[self.group_id].result()
@@ -226,12 +237,20 @@ class Group:
 
     def _hears(self, name: str) -> Callable[[dict[str, Any]], None]:
         def hear(line: dict[str, Any]) -> None:
-            self.heard = time.monotonic()
+            self.heard[name] = time.monotonic()
             partitions = sorted(line["partitions"])
             told = {each: line[each] for each in ("call", "ms", "member_id")}
             self.scene.journal.write("call", group=self.group_id, client=name, **told, partitions=partitions)
 
         return hear
+
+    def _closes(self, member: Member) -> None:
+        """Order it to; a worker of Connect takes no orders but SIGTERM."""
+        if self.way.protocol == "connect":
+            member.process.terminate()
+            member.process.wait(MOST_SECONDS)
+        else:
+            member.leave(MOST_SECONDS)
 
     def _each(self, names: Iterable[str], does: Callable[[Member], object]) -> None:
         for name in names:

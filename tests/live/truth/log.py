@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import struct
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.kafka.groups import LOG, SECONDS, fill
-from tests.live.truth.observers import PATIENT, line_of
+from tests.live.truth.observers import COMMITS, PATIENT, line_of
 
 SMALL_SEGMENTS = {"segment.ms": "4000", "min.cleanable.dirty.ratio": "0.01"}
+COMMITS_EVERY_MS = 2_000
 CLEANED_SECONDS = 12.0
 """Until the cleaner has been over what was closed last."""
 
@@ -24,10 +28,7 @@ def make(address: str, topic: str) -> None:
 
 def compact(admin: AdminClient) -> None:
     """From now on segments are closed after a few seconds, and compacted."""
-    entries = [
-        ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET)  # type: ignore[misc]
-        for each in SMALL_SEGMENTS.items()
-    ]
+    entries = [ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET) for each in SMALL_SEGMENTS.items()]
     asked = ConfigResource(ResourceType.TOPIC, LOG, incremental_configs=entries)
     for future in admin.incremental_alter_configs([asked]).values():
         future.result(SECONDS)
@@ -47,3 +48,21 @@ def write(address: str, partitions: int, path: Path) -> None:
     consumer.close()
     lines = sorted(found, key=lambda each: (each["partition"], each["offset"]))
     path.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="ascii")
+
+
+def thinned(lines: Iterable[str]) -> Iterator[str]:
+    """Of the offset commits, which are most of the log, one for each log partition every few seconds."""
+    kept: dict[int, int] = {}
+    for line in lines:
+        record = json.loads(line)
+        partition, moment = record["partition"], record["timestamp"]
+        if _is_commit(record):
+            if moment - kept.get(partition, 0) < COMMITS_EVERY_MS:
+                continue
+            kept[partition] = moment
+        yield line
+
+
+def _is_commit(record: dict[str, str]) -> bool:
+    key = b"" if record["key"] is None else base64.b64decode(record["key"])
+    return len(key) >= 2 and struct.unpack_from(">h", key)[0] in COMMITS

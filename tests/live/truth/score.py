@@ -26,7 +26,8 @@ SAID = {str(kind): str(kind) for kind in CauseKind}
 """The cause, as `facts` names it, that each kind of the answers says."""
 ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADED, f.COORDINATOR}
 FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
-COOPERATIVE = ("cooperative-sticky", "consumer")
+UNNAMED = "id:"
+"""How a topic begins that no listing names."""
 
 
 class Outcome(StrEnum):
@@ -75,8 +76,8 @@ class Score:
 
 def score(reader: Any, day: Facts, moments: Sequence[tuple[str, Place, int]]) -> Score:
     """Ask a ledger."""
-    found = Score()
-    known = _known(reader)
+    found, known = Score(), _known(reader)
+    day.named(_clients(reader))
     for group in day.groups.values():
         if group.group not in known:
             continue
@@ -95,11 +96,18 @@ def _known(reader: Any) -> set[str]:
     return {str(each) for each in rows["group_id"].to_pylist()}
 
 
+def _clients(reader: Any) -> dict[str, str]:
+    """Of members that no listener and no coordinator tells of, as those of share groups, the record's own word."""
+    rows = reader.query("SELECT DISTINCT member_id, client_id FROM current_member_snapshots")
+    columns = (rows[name].to_pylist() for name in ("member_id", "client_id"))
+    return dict(zip(*columns, strict=True))
+
+
 def judged(day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> Iterator[Judged]:
     """Each rebalance whose cause is known."""
     for window in group.windows:
         here = [each for each in entries if window.since <= millis(each.began_at) < window.until]
-        if window.act["act"] == "broker":
+        if window.act["act"] == "broker" or not window.as_meant:
             continue
         said = [{_token(day, cause) for cause in each.causes} for each in here]
         every = {token for tokens in said for token in tokens}
@@ -156,7 +164,7 @@ def _words(tokens: set[Token]) -> str:
 
 def quiet_moments(day: Facts, number: int = OWNERS_ASKED) -> list[tuple[str, Place, int]]:
     """Random groups, partitions and moments near which nothing changes."""
-    chance = random.Random(SEED)
+    chance = random.Random(SEED)  # noqa: S311 - the same moments each time
     groups = [group for group in day.groups.values() if group.has_listeners]
     found: list[tuple[str, Place, int]] = []
     while len(found) < number:
@@ -190,7 +198,7 @@ def _owner(day: Facts, holding: Any) -> str | None:
         if holding.next is not None and holding.next.from_member_id is not None:
             return day.clients.get(holding.next.from_member_id, holding.next.from_member_id)
         return None if holding.covered else "not known"
-    owner = holding.last.to_member_id
+    owner: str | None = holding.last.to_member_id
     return None if owner is None else day.clients.get(owner, owner)
 
 
@@ -202,7 +210,8 @@ def _hold_numbers(found: Score, day: Facts, group: GroupFacts, entries: Sequence
         for entry in here:
             _move(day, recorded, entry)
         true = group.owners(settled)
-        _hold(found, f"{group.group} after {window.title}: owners", recorded, true, tells=bool(entries))
+        known = not any(topic.startswith(UNNAMED) for topic, _ in recorded)
+        _hold(found, f"{group.group} after {window.title}: owners", recorded, true, tells=known)
         if here and here[-1].unowned is not None:
             unowned = day.unowned(group, settled)
             if unowned is not None:
@@ -213,7 +222,7 @@ def _hold_numbers(found: Score, day: Facts, group: GroupFacts, entries: Sequence
 def _settlements(group: GroupFacts) -> Iterator[tuple[Window, int]]:
     for window in group.windows:
         within = [each for each in group.settled if window.since <= each <= window.until]
-        if within:
+        if within and window.as_meant:
             yield window, within[0]
 
 
