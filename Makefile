@@ -8,7 +8,7 @@ export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove prove-clients prove-answers sparks long cluster lock clean
+.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +87,12 @@ prove-clients:  # clients wait most of the time, so several groups play at once
 prove-answers:  # beside them, and after them in the queue for a processor
 	@nice $(BIN)/python -m tests.oracle.libraries --groups 2000
 	@nice $(BIN)/python -m tests.sparks
+
+live-truth: setup  ## A day of real clients on brokers of Kafka 4.4, 4.2 and 4.0, and what the answers say of it against what was true (needs a JDK; about 20 minutes)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
+	@$(BIN)/python -m groupledger.engine.jars broker broker-kafka40 broker-kafka42 connect streams >/dev/null
+	@$(BIN)/python -m tests.live.truth build/live-truth
+	@$(BIN)/python -m tests.live.truth.report build/live-truth
 
 sparks: setup  ## The demonstration on Spark 4.0, 4.1 and 4.2: same facts and digests (about 10 minutes)
 	@$(BIN)/python -m tests.sparks

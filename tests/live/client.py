@@ -132,7 +132,7 @@ def main(library: str, settings: str, *topics: str) -> None:
     say({"call": "ready"})
     while True:
         if polls:
-            consumer.poll(waits[subscribed])
+            poll(consumer, waits[subscribed])
             subscribed = False
         if polls and orders.empty():
             continue
@@ -144,6 +144,16 @@ def main(library: str, settings: str, *topics: str) -> None:
             consumer.subscribe(words)
             subscribed = True
     consumer.close()
+
+
+def poll(consumer, seconds):
+    """Poll once; kafka-python raises where the broker is down, and a member that lives on asks again."""
+    try:
+        consumer.poll(seconds)
+    except Exception as error:
+        if type(error).__name__ != "KafkaConnectionError":
+            raise
+        time.sleep(seconds)
 
 
 def orders_given() -> queue.SimpleQueue[list[str]]:

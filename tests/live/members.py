@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -135,7 +136,8 @@ class Member:
         self._reader.join()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
-            pipe.close()
+            with suppress(BrokenPipeError):  # an order that a process which had ended never took
+                pipe.close()
 
     def _read(self) -> None:
         assert self.process.stdout is not None

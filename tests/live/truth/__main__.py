@@ -56,7 +56,7 @@ FILES = ("truth.jsonl", "offsets.jsonl", "topics.jsonl", "compacted.jsonl")
 
 
 class Release(NamedTuple):
-    """What is played on a broker of a release. `restarts`: it is killed once, and its log compacted from then on."""
+    """What is played on a broker of a release. `restarts`: it is killed once, and its log compacted afterwards."""
 
     jars: str
     properties: str

@@ -328,7 +328,7 @@ def side_by_side(lives: list[Generator[Group, None, None]]) -> list[Group | None
 
 
 def restart(scene: Scene, groups: list[Group]) -> None:
-    """End the broker without a word, and start it again; from then on its log is compacted."""
+    """End the broker without a word, and start it again; then what is in its log is compacted."""
     scene.journal.write("act", group=None, act="broker", clients=[])
     scene.broker.kill()
     sleep(DOWN_SECONDS)

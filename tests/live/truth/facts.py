@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -95,7 +95,7 @@ class GroupFacts:
 
     def _as_meant(self, act: Line, until: int, present: frozenset[str]) -> bool:
         """Whether the coordinator has as many members at the end as are to be there, as far as it was asked."""
-        asked = [each["members"] for each in self.described if act["ms"] <= each["ms"] < until]
+        asked = [each["members"] for each in self.described if act["ms"] < each["ms"] <= until]
         return not asked or len(asked[-1]) == len(present)
 
     @property
@@ -149,7 +149,7 @@ class GroupFacts:
 class Facts:
     """A whole day."""
 
-    lines: list[Line]
+    lines: Sequence[Line]
 
     @cached_property
     def groups(self) -> dict[str, GroupFacts]:

@@ -245,8 +245,10 @@ class Group:
         return hear
 
     def _closes(self, member: Member) -> None:
-        """Order it to; a worker of Connect takes no orders but SIGTERM."""
-        if self.way.protocol == "connect":
+        """Order it to; a worker of Connect takes no orders but SIGTERM, and one that has ended by itself none."""
+        if member.process.poll() is not None:
+            self.scene.journal.write("ended", group=self.group_id, code=member.process.returncode)
+        elif self.way.protocol == "connect":
             member.process.terminate()
             member.process.wait(MOST_SECONDS)
         else:

@@ -1,4 +1,4 @@
-"""The log of a broker: made before anybody joins, compacted from some moment on, read whole at the end."""
+"""The log of a broker: made before anybody joins, compacted at some moment, read whole at the end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from confluent_kafka import Consumer, TopicPartition
@@ -17,8 +17,8 @@ from tests.live.truth.observers import COMMITS, PATIENT, line_of
 
 SMALL_SEGMENTS = {"segment.ms": "4000", "min.cleanable.dirty.ratio": "0.01"}
 COMMITS_EVERY_MS = 2_000
-CLEANED_SECONDS = 12.0
-"""Until the cleaner has been over what was closed last."""
+CLEANED_SECONDS = 25.0
+"""Until the cleaner has been over what was closed."""
 
 
 def make(address: str, topic: str) -> None:
@@ -27,16 +27,21 @@ def make(address: str, topic: str) -> None:
 
 
 def compact(admin: AdminClient) -> None:
-    """From now on segments are closed after a few seconds, and compacted."""
-    entries = [ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET) for each in SMALL_SEGMENTS.items()]
+    """Close segments after a few seconds and compact them; what comes afterwards stays as it is."""
+    _set(admin, SMALL_SEGMENTS)
+    time.sleep(CLEANED_SECONDS)
+    _set(admin, {"segment.ms": "604800000"})
+
+
+def _set(admin: AdminClient, values: Mapping[str, str]) -> None:
+    entries = [ConfigEntry(*each, incremental_operation=AlterConfigOpType.SET) for each in values.items()]
     asked = ConfigResource(ResourceType.TOPIC, LOG, incremental_configs=entries)
     for future in admin.incremental_alter_configs([asked]).values():
         future.result(SECONDS)
 
 
 def write(address: str, partitions: int, path: Path) -> None:
-    """All that the log holds, once compaction has had its time."""
-    time.sleep(CLEANED_SECONDS)
+    """All that the log holds."""
     settings = {"bootstrap.servers": address, "group.id": "reader", "enable.partition.eof": True}
     consumer = Consumer(settings | PATIENT)
     consumer.assign([TopicPartition(LOG, partition, 0) for partition in range(partitions)])

@@ -16,19 +16,23 @@ def assigns(assignor: str) -> Play:
     def play(scene: Scene) -> Generator[Group, None, None]:
         name = f"{assignor}.848"
         with playing(scene, name, way(JAVA, name, assignor, "consumer"), 7, 5) as (group, orders, carts):
-            a, b, c, d = (f"{name}.{each}" for each in "abcd")
+            a, b, c, d, e, f = (f"{name}.{each}" for each in "abcdef")
             both = (orders, carts)
             group.join(a, topics=both)
             group.join(b, topics=both, library=LIBRDKAFKA)
-            group.join(c, topics=both)
+            group.join(c, topics=both, library=LIBRDKAFKA)
             group.grow(carts, 8)
-            group.join(d, topics=(orders,), library=LIBRDKAFKA)
+            group.join(d, topics=both, library=LIBRDKAFKA)
+            group.leave(b)
+            group.join(e, topics=both, library=LIBRDKAFKA)
             group.kill(a)
             yield group
             group.grow(orders, 9)
+            group.join(f, topics=(orders,), library=LIBRDKAFKA)
             group.leave(c)
             group.leave(d)
-            group.leave(b)
+            group.leave(f)
+            group.leave(e)
 
     return play
 

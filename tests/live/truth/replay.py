@@ -94,7 +94,7 @@ class Turn:
 
 
 def turns(kept: Kept, how: str) -> Iterator[Turn]:
-    """The ingests of a way to read: `whole`, `week` (a compacted log), or so many of equal length: `follow:60`."""
+    """The ingests of a way to read: `whole`, `week` (of the compacted log), or so many as time goes on: `turns:60`."""
     if how == "week":
         yield Turn(kept.ends_ms + HOUR_MS, kept.compacted, kept.listings[-1][1])
         return

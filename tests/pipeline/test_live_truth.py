@@ -1,0 +1,40 @@
+"""A day that real clients played on real brokers (`make live-truth`), read again: what is said of it was so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupledger.answers.reader import LedgerReader
+from tests.live.truth.facts import Facts
+from tests.live.truth.replay import Kept, replay, turns
+from tests.live.truth.report import DAY, MOST_NOT_KNOWN, judged_states, not_known
+from tests.live.truth.score import Outcome, quiet_moments, score
+
+DAYS = Path(__file__).parents[1] / "data/live-truth"
+KNOWN = 60
+"""Rebalances with a known cause that a day has at least."""
+WAYS = ("whole", "week", "turns:3", "turns:8")
+"""As one ingest, as a first ingest of a compacted log, as a few ingests and as a follower's many."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_said_of_a_day_was_so(way, spark, new_ledger, tmp_path):
+    kept = Kept(DAYS / DAY)
+    day, location = Facts(kept.truth), new_ledger(tmp_path / "ledger")
+    replay(spark, location, turns(kept, way))
+    found = score(LedgerReader(location.path), day, quiet_moments(day))
+    assert found.false == []
+    assert not_known(found) <= MOST_NOT_KNOWN
+    assert not found.owners[Outcome.NOT_KNOWN] or way in ("whole", "week")
+    assert len(found.causes) >= KNOWN or way == "week"
+
+
+@pytest.mark.parametrize("release", ["4.0.0", "4.2.0"])
+def test_every_state_of_an_earlier_release_is_exact(release, spark, new_ledger, tmp_path):
+    location = new_ledger(tmp_path / "ledger")
+    replay(spark, location, turns(Kept(DAYS / release), "whole"))
+    found = judged_states(spark, location)
+    assert found
+    assert {verdict for verdict in found if not verdict.startswith("exact")} == set()
