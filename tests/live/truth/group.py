@@ -72,13 +72,17 @@ class Way:
 
 @dataclass
 class Group:
-    """A group with its members by the name of their client; `way` is how they take part if nothing else is said."""
+    """A group with its members by the name of their client; `way` is how they take part if nothing else is said.
+
+    `heard` and `given`: when each was last told anything, and given partitions (`time.monotonic`).
+    """
 
     scene: Scene
     group_id: str
     way: Way
     members: dict[str, Member] = field(default_factory=dict)
     heard: dict[str, float] = field(default_factory=dict)
+    given: dict[str, float] = field(default_factory=dict)
 
     def create(self, counts: Mapping[str, int]) -> None:
         """Make topics of the group's own."""
@@ -192,7 +196,7 @@ class Group:
         self.scene.journal.write("act", group=self.group_id, act=act, clients=list(clients), **more)
         happens()
         hear = clients if act in HEARD and self.way.protocol in LISTENING else ()
-        self._settle(before, lambda: all(self.heard.get(client, 0.0) > began for client in hear), most)
+        self._settle(before, lambda: all(self.given.get(client, 0.0) > began for client in hear), most)
 
     def _settle(self, before: int, told: Callable[[], bool], most: float) -> None:
         """Wait until there are records beyond those `before`, the clients were told, and then nothing for a while."""
@@ -238,6 +242,8 @@ class Group:
     def _hears(self, name: str) -> Callable[[dict[str, Any]], None]:
         def hear(line: dict[str, Any]) -> None:
             self.heard[name] = time.monotonic()
+            if line["call"] == "assigned":
+                self.given[name] = self.heard[name]
             partitions = sorted(line["partitions"])
             told = {each: line[each] for each in ("call", "ms", "member_id")}
             self.scene.journal.write("call", group=self.group_id, client=name, **told, partitions=partitions)

@@ -31,7 +31,8 @@ SAID = {
 """The cause, as `facts` names it, that each kind of the answers says."""
 ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADED, f.COORDINATOR}
 FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
-OWNED_ANEW = "that nobody had found an owner"
+DIFFERS_ALONE = ("that nobody had found an owner", "assigned for the first time")
+"""How it is said what differs, where the record does not show why."""
 UNNAMED = "id:"
 """How a topic begins that no listing names."""
 
@@ -130,8 +131,13 @@ def judged(day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> I
 
 def _is_rebalance(window: Window, told: Told, entries: Sequence[TimelineEntry]) -> bool:
     """Whether the ledger has a state before it: that it begins with a state is said, and nothing of a cause."""
-    begins = told.entry is entries[0] and (BORN, None) in told.sure
+    begins = told.entry is _first(entries) and (BORN, None) in told.sure
     return not begins or (window.act["act"] == "join" and not window.members)
+
+
+def _first(entries: Sequence[TimelineEntry]) -> TimelineEntry | None:
+    """The first state that has members: compaction may have left an end before it."""
+    return next((each for each in entries if each.members), None)
 
 
 @dataclass(frozen=True)
@@ -166,7 +172,7 @@ def _outcome(window: Window, told: Told, before: set[Token]) -> tuple[Outcome, s
         return (Outcome.RIGHT, "") if after else (Outcome.FALSE, "said: follow-up")
     if after and not told.entry.moved:
         return Outcome.RIGHT, ""
-    if told.possible or any(OWNED_ANEW in cause.what for cause in told.entry.causes):
+    if told.possible or any(words in cause.what for words in DIFFERS_ALONE for cause in told.entry.causes):
         return Outcome.NOT_KNOWN, "said to be possible, or what differs alone"
     return Outcome.FALSE, "said: nothing differs"
 
@@ -242,27 +248,20 @@ def _owner(day: Facts, holding: Any) -> str | None:
 def _hold_numbers(found: Score, day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> None:
     """Moves and partitions without an owner, between two moments at which the group is quiet."""
     recorded: dict[Place, str] = {}
-    for window, settled in _settlements(group):
-        if not entries or settled < millis(entries[0].began_at):
-            continue
+    first = _first(entries)
+    for window in group.windows:
         here = [each for each in entries if window.since <= millis(each.began_at) < window.until]
         for entry in here:
             _move(day, recorded, entry)
-        true = group.owners(settled)
+        settled = next((each for each in group.settled if window.since <= each <= window.until), None)
+        if settled is None or not window.as_meant or first is None or settled < millis(first.began_at):
+            continue
         known = not any(topic.startswith(UNNAMED) for topic, _ in recorded)
-        _hold(found, f"{group.group} after {window.title}: owners", recorded, true, tells=known)
-        if here and here[-1].unowned is not None:
-            unowned = day.unowned(group, settled)
-            if unowned is not None:
-                said = {*here[-1].unowned} if group.present(settled) else set()
-                _hold(found, f"{group.group} after {window.title}: unowned", said, unowned)
-
-
-def _settlements(group: GroupFacts) -> Iterator[tuple[Window, int]]:
-    for window in group.windows:
-        within = [each for each in group.settled if window.since <= each <= window.until]
-        if within and window.as_meant:
-            yield window, within[0]
+        about = f"{group.group} after {window.title}"
+        _hold(found, f"{about}: owners", recorded, group.owners(settled), tells=known)
+        unowned = day.unowned(group, settled)
+        if here and here[-1].unowned is not None and unowned is not None:
+            _hold(found, f"{about}: unowned", {*here[-1].unowned} if group.present(settled) else set(), unowned)
 
 
 def _move(day: Facts, recorded: dict[Place, str], entry: TimelineEntry) -> None:
