@@ -31,8 +31,8 @@ SAID = {
 """The cause, as `facts` names it, that each kind of the answers says."""
 ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADED, f.COORDINATOR}
 FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
-DIFFERS_ALONE = ("that nobody had found an owner", "assigned for the first time")
-"""How it is said what differs, where the record does not show why."""
+DIFFERS_ALONE = ("that nobody had found an owner", "assigned for the first time", "is assigned again")
+"""How it is said what differs in the record, which is true, where it does not show why."""
 UNNAMED = "id:"
 """How a topic begins that no listing names."""
 
@@ -131,7 +131,8 @@ def judged(day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> I
 
 def _is_rebalance(window: Window, told: Told, entries: Sequence[TimelineEntry]) -> bool:
     """Whether the ledger has a state before it: that it begins with a state is said, and nothing of a cause."""
-    begins = told.entry is _first(entries) and (BORN, None) in told.sure
+    earlier = entries[: entries.index(told.entry)]
+    begins = (BORN, None) in told.sure and not any(each.members for each in earlier)
     return not begins or (window.act["act"] == "join" and not window.members)
 
 
@@ -142,7 +143,7 @@ def _first(entries: Sequence[TimelineEntry]) -> TimelineEntry | None:
 
 @dataclass(frozen=True)
 class Told:
-    """What is said of a rebalance, and what is said to be possible."""
+    """What is said of a rebalance, and what is said to be possible, or to differ for a reason that is not shown."""
 
     entry: TimelineEntry
     sure: set[Token]
@@ -150,7 +151,7 @@ class Told:
 
 
 def _told(day: Facts, entry: TimelineEntry) -> Told:
-    possible = {cause for cause in entry.causes if getattr(cause, "possible", False)}
+    possible = {cause for cause in entry.causes if getattr(cause, "possible", False) or _differs_alone(cause)}
     return Told(
         entry,
         {_token(day, cause) for cause in entry.causes if cause not in possible},
@@ -158,11 +159,16 @@ def _told(day: Facts, entry: TimelineEntry) -> Told:
     )
 
 
+def _differs_alone(cause: Any) -> bool:
+    return str(cause.kind) == f.APPEARED and any(words in cause.what for words in DIFFERS_ALONE)
+
+
 def _outcome(window: Window, told: Told, before: set[Token]) -> tuple[Outcome, str]:
     true, kinds = _true(window), {kind for kind, _ in told.sure}
     if wrong := told.sure - true - {(kind, None) for kind in (FOLLOW_UP, BORN, NOTHING)}:
         return Outcome.FALSE, f"said: {_words(wrong)}"
-    if told.sure & true:
+    alone = {token for token in told.possible if token[0] == f.APPEARED}
+    if (told.sure | alone) & true:
         return Outcome.RIGHT, ""
     if BORN in kinds:
         first = window.act["act"] == "join" and not window.members
@@ -174,6 +180,8 @@ def _outcome(window: Window, told: Told, before: set[Token]) -> tuple[Outcome, s
         return Outcome.RIGHT, ""
     if told.possible or any(words in cause.what for words in DIFFERS_ALONE for cause in told.entry.causes):
         return Outcome.NOT_KNOWN, "said to be possible, or what differs alone"
+    if not told.entry.moved and told.entry.state != "Empty":
+        return Outcome.NOT_KNOWN, "the record shows no difference"
     return Outcome.FALSE, "said: nothing differs"
 
 
