@@ -82,7 +82,8 @@ def test_another_process_that_was_faster_wins(shelf, tmp_path):
 
 
 def test_an_unknown_set_is_named():
-    there = "broker, broker-kafka3, broker-kafka40, broker-kafka42, connect, delta, delta-4.0, delta-4.1, delta-4.2, kafka-source, .*, oracle, streams"
+    brokers = "broker, broker-kafka3, broker-kafka40, broker-kafka42"
+    there = f"{brokers}, connect, delta, delta-4.0, delta-4.1, delta-4.2, kafka-source, .*, oracle, streams"
     with pytest.raises(JarsFault, match=f"no set of jars is called 'hive'; there are: {there}"):
         jars.ensure(["hive"])
 
@@ -128,7 +129,17 @@ def test_delta_is_the_one_for_the_spark_here(monkeypatch, version):
     monkeypatch.setattr(jars, "spark_version", lambda: version)
     minor = version.rpartition(".")[0]
     assert [jars.jar_set(conf) for conf in jars.configurations()] == [
-        *("broker", "broker-kafka3", "broker-kafka40", "broker-kafka42", "connect", f"delta-{minor}", f"kafka-source-{minor}", "oracle", "streams")
+        *(
+            "broker",
+            "broker-kafka3",
+            "broker-kafka40",
+            "broker-kafka42",
+            "connect",
+            f"delta-{minor}",
+            f"kafka-source-{minor}",
+            "oracle",
+            "streams",
+        )
     ]
     assert jars.jar_set("delta-4.0") == "delta-4.0"
 
