@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from groupledger.answers.causes import CauseKind
+from groupledger.answers.explanation import explain
 from groupledger.answers.ownership import ownership
 from groupledger.answers.timeline import TimelineEntry, timeline
 from groupledger.core.moment import from_millis, millis
@@ -22,6 +23,8 @@ from tests.live.truth.facts import Facts, GroupFacts, Place, Token, Window
 
 SEED = 48
 OWNERS_ASKED = 200
+EXPLAINED = 3
+"""Of so many rebalances one is explained, too."""
 SAID = {
     **{str(kind): str(kind) for kind in CauseKind if kind != "converted"},
     "member-replaced": f.TAKEN_OVER,
@@ -33,6 +36,8 @@ ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADE
 FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
 DIFFERS_ALONE = ("that nobody had found an owner", "assigned for the first time", "is assigned again")
 """How it is said what differs in the record, which is true, where it does not show why."""
+LEFT = "is gone: it left ("
+"""How it is said that a member left and nothing else; a client whose poll is late says so itself and leaves."""
 UNNAMED = "id:"
 """How a topic begins that no listing names."""
 
@@ -92,6 +97,7 @@ def score(reader: Any, day: Facts, moments: Sequence[tuple[str, Place, int]]) ->
         found.causes += judged(day, group, entries)
         if group.has_listeners:
             _hold_numbers(found, day, group, entries)
+        _hold_explained(found, reader, group, entries[::EXPLAINED])
     for name, place, at in moments:
         if name in known:
             _hold_owner(found, reader, day, name, place, at)
@@ -272,6 +278,23 @@ def _hold_numbers(found: Score, day: Facts, group: GroupFacts, entries: Sequence
             _hold(found, f"{about}: unowned", {*here[-1].unowned} if group.present(settled) else set(), unowned)
 
 
+def _hold_explained(found: Score, reader: Any, group: GroupFacts, entries: Sequence[TimelineEntry]) -> None:
+    """`explain` says of a rebalance what the timeline says, and of a member that is gone how it went, if anything."""
+    for entry in entries:
+        if entry.generation is None:
+            continue
+        told = explain(reader, entry.group_id, generation=entry.generation)
+        if told.rebalance.snapshot_id != entry.snapshot_id:
+            continue
+        said, also = ([(each.kind, each.about) for each in causes] for causes in (told.causes, entry.causes))
+        _hold(found, f"{entry.group_id} {entry.generation}: explained", {*said}, {*also})
+        _hold(found, f"{entry.group_id} {entry.generation}: explained moves", {*told.moved}, {*entry.moved})
+        act = next(w.act["act"] for w in reversed(group.windows) if w.since <= millis(entry.began_at))
+        if any(LEFT in cause.what for cause in told.causes) and act not in ("leave", "hang"):
+            found.numbers[Outcome.FALSE] += 1
+            found.differing.append(f"{entry.group_id} {entry.generation}: said that it left, true: {act}")
+
+
 def _move(day: Facts, recorded: dict[Place, str], entry: TimelineEntry) -> None:
     """A static member goes on with what it has under its new member id, which is no move."""
     for cause in entry.causes:
@@ -300,4 +323,4 @@ def _difference(said: Any, true: Any) -> str:
     if isinstance(said, dict):
         places = sorted(place for place in said.keys() | true.keys() if said.get(place) != true.get(place))
         return ", ".join(f"{at[0]}-{at[1]} said {said.get(at)}, true {true.get(at)}" for at in places)
-    return f"said {sorted(said - true)} that have, not said {sorted(true - said)}"
+    return f"said {sorted(said - true, key=str)} that have, not said {sorted(true - said, key=str)}"
