@@ -31,10 +31,11 @@ def test_what_is_said_of_a_day_was_so(way, spark, new_ledger, tmp_path):
     assert len(found.causes) >= KNOWN or way == "week"
 
 
+@pytest.mark.parametrize("way", ["whole", "turns:3"])
 @pytest.mark.parametrize("release", ["4.0.0", "4.2.0"])
-def test_every_state_of_an_earlier_release_is_exact(release, spark, new_ledger, tmp_path):
+def test_every_state_of_an_earlier_release_is_exact(release, way, spark, new_ledger, tmp_path):
     location = new_ledger(tmp_path / "ledger")
-    replay(spark, location, turns(Kept(DAYS / release), "whole"))
+    replay(spark, location, turns(Kept(DAYS / release), way))
     found = judged_states(spark, location)
     assert found
     assert {verdict for verdict in found if not verdict.startswith("exact")} == set()
