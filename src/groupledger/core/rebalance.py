@@ -371,7 +371,7 @@ def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray)
     """Find groups whose record equals the answer under another topic view, and which; later entries weigh more."""
     if len(groups) == 0:
         return []
-    moments = other_moments(snapshots.topics, snapshots.topic_group, case.subscribed.any(), len(choice.chosen))
+    moments = other_moments(snapshots, case.subscribed.any())
     unrecorded = without_unrecorded(snapshots.topics.now, case.slots, case.lists.recorded)
     views = [*zip(moments[::-1], TRIED[::-1], strict=True), (unrecorded, Verdict.TOPIC_UNKNOWN_TO_LEADER)]
     found = [_agreeing(snapshots, choice, case, groups, counts, meaning) for counts, meaning in views]

@@ -1,8 +1,9 @@
 """Compare a leader's record with the named assignor's answer to the same input: a verdict per group.
 
 The recorded bytes hold the assignor's name, the subscriptions and the answer, but not the topics as the leader saw
-them. So if an answer differs, it is tried again with the topics before their last changes, after the next one, and
-without topics that the leader assigned nothing of. Remaining differences are judged by rules for any assignor.
+them. So if an answer differs, it is tried again with the topics before their last changes, after the next one, with as
+many partitions as the record itself has, and without topics that the leader assigned nothing of. Remaining differences
+are judged by rules for any assignor.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from groupledger.core import ragged
 from groupledger.core.attributed import AS_OF_4_0_0, NOT_OF_3_7_1
 from groupledger.core.batch import NONE
 from groupledger.core.slots import MemberSlots, Slots
-from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
+from groupledger.core.snapshots import GREATEST, LEAST
 from groupledger.core.step import GroupMembership, contains
 
 if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
-    from groupledger.core.snapshots import Subscribed
+    from groupledger.core.snapshots import Snapshots, Subscribed
 
 
 _4_0_0 = "_4_0_0"
@@ -70,6 +71,10 @@ class Verdict(enum.IntEnum):
     OTHER_RELEASE_2_8_1_TO_3_3 = 36
     OTHER_RELEASE_3_4_ON = 37
     NO_MEMBERS = 38  # nothing to assign: a group is born, empty, or deleted
+    EXACT_RECORDED_TOPICS = 39  # equal, with the partition counts that the record shows: no listing is of that moment
+    EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS = 40
+    EXACT_RECORDED_TOPICS_4_0_0 = 41
+    EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS_4_0_0 = 42
 
     @property
     def text(self) -> str:
@@ -90,6 +95,7 @@ UNLESS_NEIGHBOURS = {
     Verdict.EQUAL_SETS: Verdict.EQUAL_SETS_UNLESS_NEIGHBOURS,
     Verdict.EXACT_OLDER_TOPICS: Verdict.EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS,
     Verdict.EXACT_NEWER_TOPICS: Verdict.EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS,
+    Verdict.EXACT_RECORDED_TOPICS: Verdict.EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS,
 }
 """The meaning of equality if the answer is exact unless bucket neighbours compete (`server.certainty`)."""
 
@@ -118,7 +124,10 @@ _TEXTS = {
     **{each: f"{NOT_OF_3_7_1}: the leader writes as {releases}" for releases, each in OTHER_RELEASE.items()},
 }
 
-TRIED = (Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS)
+TRIED = (
+    *(Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS),
+    Verdict.EXACT_RECORDED_TOPICS,
+)
 """The meaning of equality under each of `other_moments`."""
 
 
@@ -183,8 +192,12 @@ def _place_in_topic(lists: MemberSlots, slots: Slots) -> LongArray:
     return ragged.places(np.append(np.flatnonzero(begins), len(topic)))
 
 
-def other_moments(topics: TopicViews, topic_group: LongArray, subscribed: Mask, groups: int) -> list[IntArray]:
-    """Return partition counts [T] just before a group's last topic change, before the one before, after the next."""
+def other_moments(snapshots: Snapshots, subscribed: Mask) -> list[IntArray]:
+    """Return partition counts [T] just before a group's last topic change, before the one before, after the next.
+
+    The last counts are those that the record shows (`recorded_counts`).
+    """
+    topics, topic_group, groups = snapshots.topics, snapshots.topic_group, snapshots.batch.groups
     last = _extreme(np.maximum, LEAST, topics.changed, topic_group, subscribed, groups)[topic_group]
     changed = (topics.changed == last) & (last > LEAST)
     older = np.where(changed, topics.before, topics.now)
@@ -194,7 +207,29 @@ def other_moments(topics: TopicViews, topic_group: LongArray, subscribed: Mask, 
     oldest = np.where(again, np.where(changed, topics.before_that, topics.before), older)
     following = _extreme(np.minimum, GREATEST, topics.changed_after, topic_group, subscribed, groups)[topic_group]
     newer = np.where((topics.changed_after == following) & (following < GREATEST), topics.after, topics.now)
-    return [each.astype(np.int32) for each in (older, oldest, newer)]
+    return [each.astype(np.int32) for each in (older, oldest, newer, recorded_counts(snapshots))]
+
+
+def recorded_counts(snapshots: Snapshots) -> IntArray:
+    """Return partition counts [T] that records show: the highest recorded partition of a topic, and one more.
+
+    A count between the listings before and after may be listed nowhere, nor is one of before the first listing. An
+    assignor of Kafka's leaves no partition out, except that a cooperative round withholds what a member claims. The
+    count stays that of the listing where the record has nothing of a topic, or what the listings cannot have been.
+    """
+    topics = snapshots.topics
+    listed = np.stack((topics.now, topics.before, topics.before_that))
+    least = np.where(listed == NONE, np.iinfo(np.int32).max, listed).min(axis=0)
+    least = np.where((topics.now == NONE) & ~topics.gone, 1, least)
+    later = topics.after != NONE
+    most = np.where(later, np.maximum(topics.now, topics.after), np.iinfo(np.int32).max)
+    most = np.where(later | (topics.now != NONE) | topics.gone, most, 0)  # 0: never listed
+    found = np.zeros(len(most), np.int64)
+    recorded, claims = snapshots.recorded, snapshots.claims
+    np.maximum.at(found, recorded.topic, recorded.partition.astype(np.int64) + 1)
+    claimed = (claims.partition < most[claims.topic]) & (found[claims.topic] > 0)
+    np.maximum.at(found, claims.topic[claimed], claims.partition[claimed].astype(np.int64) + 1)
+    return np.where((least <= found) & (found <= most), found, topics.now).astype(np.int32)
 
 
 def _extreme(

@@ -143,8 +143,7 @@ def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Itera
     """What assignors say of the records of some groups, in their order."""
     if len(rows) == 0:
         return
-    topics, topic_group = decoded.snapshots.topics, decoded.snapshots.topic_group
-    moments = [topics.now, *other_moments(topics, topic_group, result.subscribed.any(), len(decoded.groups))]
+    moments = [decoded.snapshots.topics.now, *other_moments(decoded.snapshots, result.subscribed.any())]
     has_view = _has_view(decoded, moments)
     size = sizes(decoded.snapshots, integers(pc.binary_length(column(decoded.members, c.USER_DATA)), 0))
     names, chosen = [*decoded.choice.names, None], decoded.choice.chosen

@@ -20,6 +20,7 @@ from groupledger.core.assignors.server.log import Logged, WrittenTarget, follow
 from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerStatus
 from groupledger.core.faults import Fault
 from groupledger.core.listings import last_change
+from groupledger.core.moment import MICROS_A_MILLI
 from groupledger.core.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 
 TargetRecords = Mapping[str, TopicIdNumbers]
@@ -50,6 +51,7 @@ class Judgement(NamedTuple):
     verdict: Verdict
     certainty: TargetCertainty | None
     moment: int | None = None  # of the view whose answer equals the record
+    topics: Mapping[str, Topic] | None = None  # of that view, if it has no moment: no listing says so
 
 
 def judge_snapshots(
@@ -80,7 +82,7 @@ def _in_time(change: IdentifiedChange) -> tuple[int, bool]:
 def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[TopicView]:
     """Return the target's topics at completion, before their last change, before the one before, after the next.
 
-    Before all of these come the topics that the coordinator wrote itself.
+    Before all of these come the topics that the coordinator wrote itself, after them those that the target shows.
     """
     named = {topic for member in target.members for topic in member.topics}
     told = [TopicView(Verdict.EXACT, target.listed)] if target.listed is not None else []
@@ -89,11 +91,35 @@ def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[To
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
     now = last_change(moments, target.timestamp) + 1
-    meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
+    meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED[:3], strict=True))
     known = [(equal, moments[at - 1]) for at, equal in meant if 0 < at <= len(moments)]
     listed = [TopicView(equal, _topics(own, moment), moment) for equal, moment in known]
     as_told = [view.moment for view in listed if view.topics == target.listed]
-    return [view._replace(moment=next(iter(as_told), None)) for view in told] + listed
+    shown = _recorded(own, target) if target.listed is None else None
+    last = [] if shown is None else [TopicView(Verdict.EXACT_RECORDED_TOPICS, shown)]
+    return [view._replace(moment=next(iter(as_told), None)) for view in told] + listed + last
+
+
+def _recorded(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> dict[str, Topic] | None:
+    """Return the topics with as many partitions as the target has of each, None if listings contradict it.
+
+    Kafka's assignors leave no partition out, and a topic only grows: its count is from that of the listing before
+    to that of the listing after. A topic of which the target has nothing is as listed then.
+    """
+    counts: dict[TopicId, int] = {}
+    for lists in target.after.values():
+        for topic_id, numbers in lists:
+            counts[topic_id] = max(counts.get(topic_id, 0), *(number + 1 for number in numbers))
+    now = target.timestamp * MICROS_A_MILLI
+    found = _topics(changes, now)
+    for topic_id, count in counts.items():
+        own = [change for change in changes if change.topic_id == topic_id and change.partitions is not None]
+        before = [change.partitions or 0 for change in own if change.at <= now][-2:]
+        after = [change.partitions or 0 for change in own if change.at > now][:1]
+        if not own or not min(before, default=1) <= count <= min(after, default=count):
+            return None
+        found[own[0].topic] = Topic(topic_id, count)
+    return found
 
 
 def _topics(changes: Sequence[IdentifiedChange], at: int) -> dict[str, Topic]:
@@ -134,7 +160,7 @@ def _equal(target: WrittenTarget, views: Sequence[TopicView], assignor: ServerAs
         if answer is not None and _by_topic(answer) == _by_topic(target.after):
             equal = view.equal if _in_order(answer) == _in_order(target.after) else Verdict.EQUAL_SETS
             meaning = equal if promised is TargetCertainty.EXACT else UNLESS_NEIGHBOURS[equal]
-            return Judgement(meaning, promised, view.moment)
+            return Judgement(meaning, promised, view.moment, view.topics if view.moment is None else None)
     return None
 
 
@@ -151,7 +177,9 @@ def _different(target: WrittenTarget, view: TopicView) -> Judgement:
         return Judgement(_unless_unresolved(target, Verdict.CANNOT_TELL_NEIGHBOURS), promised)
     given = [each for lists in _by_topic(target.after).values() for each in lists]
     sound = len(set(given)) == len(given) and _subscribed(target, view.topics)
-    return Judgement(_unless_unresolved(target, Verdict.VALID_DIFFERENT if sound else Verdict.INVALID), promised)
+    # Without a listing at or before the target, no answer to another one's topics proves anything.
+    valid = Verdict.VALID_DIFFERENT if view.equal is Verdict.EXACT else Verdict.CANNOT_TELL_NO_COUNTS
+    return Judgement(_unless_unresolved(target, valid if sound else Verdict.INVALID), promised)
 
 
 def _answer(
