@@ -24,7 +24,10 @@ BALANCED = ("sticky", "cooperative-sticky", "roundrobin", "uniform")
 """Assignors that give members of one subscription within one partition of each other."""
 KEEPING = ("sticky", "cooperative-sticky")
 """Assignors that promise to keep what members have."""
-SAME = ("exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader")
+SAME = (
+    *("exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "exact-recorded-topics"),
+    "topic-unknown-to-leader",
+)
 """Verdicts under which the computed target is the recorded one, so that a result's numbers are those of the record."""
 
 CERTAIN = "(r.least_moves_certainty = 'exact' OR (r.least_moves_certainty IS NULL AND s.shared_topics IS NOT NULL))"

@@ -24,6 +24,7 @@ WORDS = {
     "equal-sets": "equal to it; the lists are in another order",
     "exact-older-topics": "equal, with the topics as they were before: the leader's view was older",
     "exact-newer-topics": "equal, with the topics as they were after: the leader's view was newer",
+    "exact-recorded-topics": "equal, with as many partitions as the record has: no listing has the counts of that time",
     "topic-unknown-to-leader": "equal, but for a topic the leader did not know yet",
     "rewrite": "the same generation written again (a static member came back): nothing was computed",
     "valid-different": "another answer that breaks no rule: the client library's own algorithm",
@@ -44,11 +45,14 @@ WORDS = {
     "cannot-tell: incomplete snapshot": "the log was cut here: no verdict rests on it",
     "cannot-tell: nothing recorded": "there is no assignment to compare with",
     "cannot-tell: the assignor fails on this input": "Kafka's own code fails on it, yet something was recorded",
-    "cannot-tell: no partition counts": "no topic listing says how many partitions there were",
+    "cannot-tell: no partition counts": "no topic listing says how many partitions there were then",
 }
 """The verdicts in words for a person; those that `meaning` composes, by what they begin with."""
 
-EQUAL = {"exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "topic-unknown-to-leader"}
+EQUAL = {
+    *("exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "exact-recorded-topics"),
+    "topic-unknown-to-leader",
+}
 UNLESS = ", unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
 SHOWN = (*CLASSES, "listings")

@@ -26,6 +26,7 @@ from groupledger.core.verdict import (
     breaches,
     compare,
     other_moments,
+    recorded_counts,
     without_unrecorded,
 )
 
@@ -371,9 +372,10 @@ def _tried(snapshots: Snapshots, choice: Choice, case: _Case, groups: LongArray)
     """Find groups whose record equals the answer under another topic view, and which; later entries weigh more."""
     if len(groups) == 0:
         return []
-    moments = other_moments(snapshots, case.subscribed.any())
+    moments = other_moments(snapshots.topics, snapshots.topic_group, case.subscribed.any(), len(choice.chosen))
     unrecorded = without_unrecorded(snapshots.topics.now, case.slots, case.lists.recorded)
     views = [*zip(moments[::-1], TRIED[::-1], strict=True), (unrecorded, Verdict.TOPIC_UNKNOWN_TO_LEADER)]
+    views.insert(0, (recorded_counts(snapshots), Verdict.EXACT_RECORDED_TOPICS))
     found = [_agreeing(snapshots, choice, case, groups, counts, meaning) for counts, meaning in views]
     return [each for each in found if each is not None]
 

@@ -17,7 +17,7 @@ from groupledger.core import ragged
 from groupledger.core.attributed import AS_OF_4_0_0, NOT_OF_3_7_1
 from groupledger.core.batch import NONE
 from groupledger.core.slots import MemberSlots, Slots
-from groupledger.core.snapshots import GREATEST, LEAST
+from groupledger.core.snapshots import GREATEST, LEAST, TopicViews
 from groupledger.core.step import GroupMembership, contains
 
 if TYPE_CHECKING:
@@ -124,10 +124,7 @@ _TEXTS = {
     **{each: f"{NOT_OF_3_7_1}: the leader writes as {releases}" for releases, each in OTHER_RELEASE.items()},
 }
 
-TRIED = (
-    *(Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS),
-    Verdict.EXACT_RECORDED_TOPICS,
-)
+TRIED = (Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_OLDER_TOPICS, Verdict.EXACT_NEWER_TOPICS)
 """The meaning of equality under each of `other_moments`."""
 
 
@@ -192,12 +189,8 @@ def _place_in_topic(lists: MemberSlots, slots: Slots) -> LongArray:
     return ragged.places(np.append(np.flatnonzero(begins), len(topic)))
 
 
-def other_moments(snapshots: Snapshots, subscribed: Mask) -> list[IntArray]:
-    """Return partition counts [T] just before a group's last topic change, before the one before, after the next.
-
-    The last counts are those that the record shows (`recorded_counts`).
-    """
-    topics, topic_group, groups = snapshots.topics, snapshots.topic_group, snapshots.batch.groups
+def other_moments(topics: TopicViews, topic_group: LongArray, subscribed: Mask, groups: int) -> list[IntArray]:
+    """Return partition counts [T] just before a group's last topic change, before the one before, after the next."""
     last = _extreme(np.maximum, LEAST, topics.changed, topic_group, subscribed, groups)[topic_group]
     changed = (topics.changed == last) & (last > LEAST)
     older = np.where(changed, topics.before, topics.now)
@@ -207,15 +200,16 @@ def other_moments(snapshots: Snapshots, subscribed: Mask) -> list[IntArray]:
     oldest = np.where(again, np.where(changed, topics.before_that, topics.before), older)
     following = _extreme(np.minimum, GREATEST, topics.changed_after, topic_group, subscribed, groups)[topic_group]
     newer = np.where((topics.changed_after == following) & (following < GREATEST), topics.after, topics.now)
-    return [each.astype(np.int32) for each in (older, oldest, newer, recorded_counts(snapshots))]
+    return [each.astype(np.int32) for each in (older, oldest, newer)]
 
 
 def recorded_counts(snapshots: Snapshots) -> IntArray:
-    """Return partition counts [T] that records show: the highest recorded partition of a topic, and one more.
+    """Return partition counts [T] that records show: of a topic of which partitions 0 to n - 1 are recorded, n.
 
     A count between the listings before and after may be listed nowhere, nor is one of before the first listing. An
     assignor of Kafka's leaves no partition out, except that a cooperative round withholds what a member claims. The
-    count stays that of the listing where the record has nothing of a topic, or what the listings cannot have been.
+    count stays that of the listing where a partition is missing, or more or fewer are recorded than the listings around
+    the record allow, and where nothing of a topic is recorded, unless the next listing lacks the topic.
     """
     topics = snapshots.topics
     listed = np.stack((topics.now, topics.before, topics.before_that))
@@ -224,12 +218,16 @@ def recorded_counts(snapshots: Snapshots) -> IntArray:
     later = topics.after != NONE
     most = np.where(later, np.maximum(topics.now, topics.after), np.iinfo(np.int32).max)
     most = np.where(later | (topics.now != NONE) | topics.gone, most, 0)  # 0: never listed
-    found = np.zeros(len(most), np.int64)
-    recorded, claims = snapshots.recorded, snapshots.claims
-    np.maximum.at(found, recorded.topic, recorded.partition.astype(np.int64) + 1)
-    claimed = (claims.partition < most[claims.topic]) & (found[claims.topic] > 0)
-    np.maximum.at(found, claims.topic[claimed], claims.partition[claimed].astype(np.int64) + 1)
-    return np.where((least <= found) & (found <= most), found, topics.now).astype(np.int32)
+    lists = snapshots.recorded, snapshots.claims
+    key = np.unique(np.concatenate([each.topic.astype(np.int64) << 32 | each.partition for each in lists]))
+    key = key[(key & 0xFFFFFFFF) < most[key >> 32]]
+    found = np.bincount(key >> 32, minlength=len(most))
+    highest = np.zeros(len(most), np.int64)
+    np.maximum.at(highest, key >> 32, (key & 0xFFFFFFFF) + 1)
+    given = np.bincount(snapshots.recorded.topic, minlength=len(most)) > 0
+    deleted = ~given & (topics.after == NONE) & (topics.changed_after < GREATEST)
+    counts = np.where(given & (found == highest) & (least <= found), found, topics.now)
+    return np.where(deleted, NONE, counts).astype(np.int32)
 
 
 def _extreme(

@@ -29,7 +29,7 @@ from groupledger.core.attribution import recorded_round
 from groupledger.core.batch import NONE
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.protocol.handwriting import java_releases
-from groupledger.core.verdict import OTHER_RELEASE, Verdict, other_moments
+from groupledger.core.verdict import OTHER_RELEASE, Verdict, other_moments, recorded_counts
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
 from groupledger.engine.arrow_lists import Column, column, integers
 from groupledger.tables import columns as c
@@ -143,7 +143,9 @@ def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Itera
     """What assignors say of the records of some groups, in their order."""
     if len(rows) == 0:
         return
-    moments = [decoded.snapshots.topics.now, *other_moments(decoded.snapshots, result.subscribed.any())]
+    topics, topic_group = decoded.snapshots.topics, decoded.snapshots.topic_group
+    moments = [topics.now, *other_moments(topics, topic_group, result.subscribed.any(), len(decoded.groups))]
+    moments.append(recorded_counts(decoded.snapshots))
     has_view = _has_view(decoded, moments)
     size = sizes(decoded.snapshots, integers(pc.binary_length(column(decoded.members, c.USER_DATA)), 0))
     names, chosen = [*decoded.choice.names, None], decoded.choice.chosen

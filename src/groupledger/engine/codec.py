@@ -81,9 +81,10 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     without = without_assignor(groups, names, np.diff(bucket.member_start) > 0)
     prejudged = _prejudge(groups, bucket.own, bucket.member_start, without, found.mask[:-1])
     judged = coordinator_verdicts(groups, records, bucket.topics, bucket.topic_start, calculation.coordinator)
-    counts = (judged.verdict != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR)
-    prejudged = np.where(counts, judged.verdict, prejudged)
-    bucket.look_up(calculation.catalogue, np.where(counts, judged.moment, NONE))
+    stands = (judged.verdict != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR)
+    prejudged = np.where(stands, judged.verdict, prejudged)
+    bucket.look_up(calculation.catalogue, np.where(stands, judged.moment, NONE))
+    bucket.count({row: counts for row, counts in judged.counts.items() if stands[row]})
     choice = _choice(groups, found, prejudged, calculation.form, custom)
     choice = replace(choice, carried=calculation.carried)
     if (choice.chosen >= len(NAMES)).any():
@@ -289,6 +290,17 @@ class _Bucket:
         topic = catalogue.numbers(clusters.dictionary, cluster, self.dictionary, self.topic_code.astype(np.int64))
         recorded = integers(column(self.groups, r.MOMENT), GREATEST)
         self.topics = TopicsAt.find(catalogue, topic, np.where(moment == NONE, recorded, moment)[self.topic_group])
+
+    def count(self, counts: Mapping[int, Mapping[str, int]]) -> None:
+        """Take these partition counts by topic, of some group rows, in place of those that are listed."""
+        views = self.topics.views
+        now, gone = views.now.copy(), views.gone.copy()
+        for group, of_topic in counts.items():
+            rows = slice(*self.topic_start[group : group + 2].tolist())
+            names = self.topic_names.slice(rows.start, rows.stop - rows.start).to_pylist()
+            now[rows] = [of_topic.get(name, NONE) for name in names]
+            gone[rows] = now[rows] == NONE
+        self.topics = replace(self.topics, views=replace(views, now=now, gone=gone))
 
     def snapshots(self) -> Snapshots:
         """The arrays."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +36,7 @@ class CoordinatorVerdicts(NamedTuple):
 
     verdict: IntArray  # `Verdict`
     moment: LongArray  # microseconds: of the topics whose answer equals the target; NONE: of none
+    counts: dict[int, Mapping[str, int]]  # by group row, of those topics, where no listing says them
 
 
 def coordinator_verdicts(
@@ -47,13 +48,14 @@ def coordinator_verdicts(
     `topic_start` [G+1]: the topic rows of each group.
     """
     verdict, moment = np.full(len(groups), NONE, np.int32), np.full(len(groups), NONE, np.int64)
+    counts: dict[int, Mapping[str, int]] = {}
     kinds = column(groups, c.GROUP_TYPE)
     if default is None:
         verdict[pc.not_equal(kinds, CLASSIC).to_numpy(zero_copy_only=False)] = Verdict.NOT_COMPARED
-        return CoordinatorVerdicts(verdict, moment)
+        return CoordinatorVerdicts(verdict, moment, counts)
     rows = np.flatnonzero(pc.fill_null(pc.equal(kinds, CONSUMER), False).to_numpy(zero_copy_only=False))
     if len(rows) == 0:
-        return CoordinatorVerdicts(verdict, moment)
+        return CoordinatorVerdicts(verdict, moment, counts)
     logs = _by_log(records, RECORD_COLUMNS)
     asked = _by_log(groups.take(pa.array(rows)).append_column(_ROW, pa.array(rows)), (c.LOG_PARTITION, c.OFFSET, _ROW))
     for key, snapshots in asked.items():
@@ -64,7 +66,10 @@ def coordinator_verdicts(
         judged = _judged(logs.get(key, ()), changes, offsets, default)
         verdict[own] = [each.verdict for each in judged]
         moment[own] = [NONE if each.moment is None else each.moment for each in judged]
-    return CoordinatorVerdicts(verdict, moment)
+        for row, each in zip(own, judged, strict=True):
+            if each.topics is not None:
+                counts[row] = {name: topic.partitions for name, topic in each.topics.items()}
+    return CoordinatorVerdicts(verdict, moment, counts)
 
 
 def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[Any, ...]]]:

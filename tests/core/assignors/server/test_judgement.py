@@ -111,10 +111,10 @@ CHANGES = [
     [
         (0, {"exact-newer-topics": [1]}),
         (1, {"exact": [1], "exact-newer-topics": [2]}),
-        (2, {"exact": [2], "exact-older-topics": [1], "exact-newer-topics": [3]}),
-        (3, {"exact": [3], "exact-older-topics": [2, 1], "exact-newer-topics": [4]}),
-        (4, {"exact": [4], "exact-older-topics": [3, 2], "exact-newer-topics": [None]}),
-        (9, {"exact": [None], "exact-older-topics": [4, 3]}),
+        (2, {"exact": [2], "exact-older-topics": [1], "exact-newer-topics": [3], "exact-recorded-topics": [4]}),
+        (3, {"exact": [3], "exact-older-topics": [2, 1], "exact-newer-topics": [4], "exact-recorded-topics": [4]}),
+        (4, {"exact": [4], "exact-older-topics": [3, 2], "exact-newer-topics": [None], "exact-recorded-topics": [4]}),
+        (9, {"exact": [None], "exact-older-topics": [4, 3], "exact-recorded-topics": [4]}),
     ],
 )
 def test_topics_are_tried_as_they_were_around_the_moment(at, expected):
@@ -122,6 +122,54 @@ def test_topics_are_tried_as_they_were_around_the_moment(at, expected):
     for view in views(CHANGES, replace(written(RANGE), timestamp=at)):
         found.setdefault(view.equal.text, []).append(view.topics["t"].partitions if view.topics else None)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ([(9, "t", T, 6)], "exact-recorded-topics"),
+        ([(1, "t", T, 3), (9, "t", T, 6)], "exact-recorded-topics"),
+        ([(1, "t", T, 3)], "exact-recorded-topics"),
+        ([(1, "t", U, 3), (9, "t", T, 6)], "exact-recorded-topics"),
+        ([(9, "t", T, 3)], "cannot-tell: no partition counts"),  # it had 4 before
+        ([(9, "t", U, 6)], "cannot-tell: no partition counts"),  # another topic of its name
+        ([(1, "t", T, 5), (9, "t", T, 6)], "valid-different"),
+    ],
+)
+def test_a_target_is_judged_among_the_partitions_it_has_where_no_listing_is_of_its_time(changes, verdict):
+    known = [IdentifiedChange(at * 1_000, *change) for at, *change in changes]
+    target = replace(written(RANGE), timestamp=5)
+    found = judge(target, views(known, target))
+    assert found.verdict.text == verdict
+    assert found.topics == ({"t": Topic(T, 4)} if found.verdict is Verdict.EXACT_RECORDED_TOPICS else None)
+
+
+def test_no_other_answer_is_proven_where_only_a_later_listing_has_the_topics():
+    swapped = replace(written({"A": ((T, (0, 2)),), "B": ((T, (1, 3)),)}), timestamp=5)
+    later, twice = ([IdentifiedChange(at * 1_000, "t", T, 6) for at in times] for times in ((9,), (1, 9)))
+    assert judge(swapped, views(later, swapped)).verdict is Verdict.CANNOT_TELL_NO_COUNTS
+    assert judge(swapped, views(twice, swapped)).verdict is Verdict.VALID_DIFFERENT
+    broken = replace(swapped, after={"A": ((T, (0, 1)),), "B": ((T, (1,)),)})
+    assert judge(broken, views(later, broken)).verdict is Verdict.INVALID
+
+
+def test_a_topic_that_the_next_listing_lacks_may_have_been_deleted_before():
+    target = replace(written(RANGE), timestamp=5)
+    target = replace(target, members=tuple(replace(each, topics=("t", "u")) for each in target.members))
+    known = [IdentifiedChange(1_000, "t", T, 4), IdentifiedChange(1_000, "u", U, 2)]
+    remade = [*known, IdentifiedChange(9_000, "u", TopicId(b"v" * 16), 2)]
+    assert judge(target, views(remade, target)).verdict is Verdict.EXACT_RECORDED_TOPICS
+    deleted = [*known, IdentifiedChange(9_000, "u", None, None)]
+    assert judge(target, views(deleted, target)).verdict is Verdict.EXACT_NEWER_TOPICS
+    assert judge(target, views(known, target)).verdict is Verdict.VALID_DIFFERENT
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_member_that_keeps_its_partitions_has_no_new_record_so_that_their_order_stays(order):
+    """TargetAssignmentBuilder compares maps of sets; the order of the record before is no matter of this target."""
+    target = written({"A": ((T, order),), "B": ((T, (2, 3)),)})
+    target = replace(target, members=(replace(target.members[0], target=((T, order),)), target.members[1]))
+    assert judge(target, [NOW]).verdict is Verdict.EXACT
 
 
 def test_a_topic_without_an_id_is_not_there():

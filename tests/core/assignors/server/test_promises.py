@@ -137,6 +137,16 @@ SOUND = {
         ({"members": [{"id": "m", "topics": ["t"], "assigned": [["t", 1]] * 2}]}, "holds a partition twice"),
         ({"subscription_type": "mixed"}, "subscription_type is 'mixed'; expected one of"),
         ({"joining": "nobody"}, "joining is 'nobody'; expected a member's id"),
+        *(
+            (
+                {"assignor": assignor, "subscription_type": "homogeneous", "deleted": deleted}
+                | {"members": [{"id": "a", "topics": one}, {"id": "b", "topics": other}]},
+                "members of a homogeneous group name different topics; expected the same ones",
+            )
+            for assignor in ("server-range", "server-uniform", "server-simple")
+            for deleted in ({}, {"d": "AAAAAAAAAAAAAAAAAAAAAg"})
+            for one, other in ((["t"], ["d"]), (["d"], ["t"]), (["t"], []))
+        ),
     ],
 )
 def test_a_broken_scenario_says_what_is_wrong(broken, complaint):

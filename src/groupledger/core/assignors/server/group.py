@@ -73,6 +73,8 @@ class ServerGroup:
         ids = [member.member_id for member in self.members]
         _require(len(set(ids)) == len(ids), "members hold an id twice", "every member once")
         _require(self.joining is None or self.joining in ids, f"joining is {self.joining!r}", "a member's id")
+        same = len({frozenset(member.topics) for member in self.members}) <= 1
+        _require(same or not self.homogeneous, "members of a homogeneous group name different topics", "the same ones")
         for name, topic in self.topics.items():
             _require(len(topic.topic_id) == UUID_BYTES, f"id of topic {name!r} is {topic.topic_id!r}", "16 bytes")
             _require(

@@ -91,7 +91,7 @@ def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[To
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
     now = last_change(moments, target.timestamp) + 1
-    meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED[:3], strict=True))
+    meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
     known = [(equal, moments[at - 1]) for at, equal in meant if 0 < at <= len(moments)]
     listed = [TopicView(equal, _topics(own, moment), moment) for equal, moment in known]
     as_told = [view.moment for view in listed if view.topics == target.listed]
@@ -104,14 +104,20 @@ def _recorded(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> dic
     """Return the topics with as many partitions as the target has of each, None if listings contradict it.
 
     Kafka's assignors leave no partition out, and a topic only grows: its count is from that of the listing before
-    to that of the listing after. A topic of which the target has nothing is as listed then.
+    to that of the listing after. A topic of which the target has nothing is as listed then, unless the next listing
+    lacks it, or has another one of its name.
     """
     counts: dict[TopicId, int] = {}
     for lists in target.after.values():
         for topic_id, numbers in lists:
             counts[topic_id] = max(counts.get(topic_id, 0), *(number + 1 for number in numbers))
     now = target.timestamp * MICROS_A_MILLI
-    found = _topics(changes, now)
+    following = {change.topic: change.topic_id for change in reversed(changes) if change.at > now}
+    found = {
+        name: topic
+        for name, topic in _topics(changes, now).items()
+        if following.get(name, topic.topic_id) == topic.topic_id
+    }
     for topic_id, count in counts.items():
         own = [change for change in changes if change.topic_id == topic_id and change.partitions is not None]
         before = [change.partitions or 0 for change in own if change.at <= now][-2:]
@@ -200,7 +206,14 @@ def _answer(
         member: tuple((topics[topic].topic_id, tuple(partitions)) for topic, partitions in record)
         for member, record in found.items()
     }
-    return lists, promised
+    return _with_unwritten(target, lists), promised
+
+
+def _with_unwritten(target: WrittenTarget, lists: TargetRecords) -> TargetRecords:
+    """Return the lists, each of a member whose partitions stay the same as it was: Kafka writes it no new record."""
+    before = {member.member_id: member.target for member in target.members}
+    old, new = _by_topic(before), _by_topic(lists)
+    return {member: before[member] if old.get(member) == new.get(member) else mine for member, mine in lists.items()}
 
 
 def _names_all(target: WrittenTarget, topics: Mapping[str, Topic]) -> bool:
