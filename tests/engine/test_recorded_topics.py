@@ -102,7 +102,7 @@ def results_of(release, way):
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("way", ["whole", "turns:6", "turns:40"])
+@pytest.mark.parametrize("way", ["whole", "turns:3", "turns:6", "turns:40"])
 @pytest.mark.parametrize("release", DAYS)
 def test_no_target_of_a_coordinator_is_called_another_answer(release, way):
     found = Counter(row[c.VERDICT] for kind, row in results_of(release, way) if kind == "consumer" and row[c.MEMBERS])

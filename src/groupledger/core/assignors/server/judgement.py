@@ -103,8 +103,8 @@ def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[To
 def _recorded(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> dict[str, Topic] | None:
     """Return the topics with as many partitions as the target has of each, None if listings contradict it.
 
-    Kafka's assignors leave no partition out, and a topic only grows: its count is from that of the listing before
-    to that of the listing after. A topic of which the target has nothing is as listed then, unless the next listing
+    Kafka's assignors leave no partition out, and a topic only grows, so its count is that of the listing before or more.
+    What the target has, the topic of that id had, even if a listing of about that time has less. A topic of which the target has nothing is as listed then, unless the next listing
     lacks it, or has another one of its name.
     """
     counts: dict[TopicId, int] = {}
@@ -121,8 +121,7 @@ def _recorded(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> dic
     for topic_id, count in counts.items():
         own = [change for change in changes if change.topic_id == topic_id and change.partitions is not None]
         before = [change.partitions or 0 for change in own if change.at <= now][-2:]
-        after = [change.partitions or 0 for change in own if change.at > now][:1]
-        if not own or not min(before, default=1) <= count <= min(after, default=count):
+        if not own or count < min(before, default=1):
             return None
         found[own[0].topic] = Topic(topic_id, count)
     return found
