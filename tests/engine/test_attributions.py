@@ -93,7 +93,7 @@ NOBODYS = [[0], [1, 2, 3, 4]]
             group(JAVAS, topics=(5, 7), moment=1, wrote=b""), "exact", ["librdkafka-range"], id="topics before"
         ),
         pytest.param(group([[0, 1, 2], [3, 4, 6]]), "not-applicable: partitions-not-listed", None, id="not listed"),
-        pytest.param(group([[0, 1, 2], [3, 4, 5]]), "exact", ["java-range", "franz-go-range"], id="one more than listed"),
+        pytest.param(group([[0, 1, 2], [3, 4, 5]]), "exact", ["java-range", "franz-go-range"], id="more than listed"),
         pytest.param(
             group([[0, 2, 4], [1, 3]], assignor="RoundRobinAssigner"), "exact", ["kafkajs-roundrobin"], id="KafkaJS"
         ),

@@ -109,8 +109,8 @@ CHANGES = [
 @pytest.mark.parametrize(
     ("at", "expected"),
     [
-        (0, {"exact-newer-topics": [1]}),
-        (1, {"exact": [1], "exact-newer-topics": [2]}),
+        (0, {"exact-newer-topics": [1], "exact-recorded-topics": [4]}),
+        (1, {"exact": [1], "exact-newer-topics": [2], "exact-recorded-topics": [4]}),
         (2, {"exact": [2], "exact-older-topics": [1], "exact-newer-topics": [3], "exact-recorded-topics": [4]}),
         (3, {"exact": [3], "exact-older-topics": [2, 1], "exact-newer-topics": [4], "exact-recorded-topics": [4]}),
         (4, {"exact": [4], "exact-older-topics": [3, 2], "exact-newer-topics": [None], "exact-recorded-topics": [4]}),

@@ -103,9 +103,9 @@ def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[To
 def _recorded(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> dict[str, Topic] | None:
     """Return the topics with as many partitions as the target has of each, None if listings contradict it.
 
-    Kafka's assignors leave no partition out, and a topic only grows, so its count is that of the listing before or more.
-    What the target has, the topic of that id had, even if a listing of about that time has less. A topic of which the target has nothing is as listed then, unless the next listing
-    lacks it, or has another one of its name.
+    Kafka's assignors leave no partition out, and a topic only grows: its count is that of the listing before, or more.
+    What the target has, the topic of that id had, even if a listing of about that time has less. A topic of which the
+    target has nothing is as listed then, unless the next listing lacks it, or has another one of its name.
     """
     counts: dict[TopicId, int] = {}
     for lists in target.after.values():
