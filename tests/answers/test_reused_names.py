@@ -17,7 +17,7 @@ AT_ONCE = [listed("orders", "A", 8, 0), listed("orders", "B", 8, 48)]
 
 
 def states(*minutes, kind="classic", **more):
-    said = {"cluster_id": "dev", "group_id": "pay", "group_type": kind} | more
+    said = {"cluster_id": "dev", "group_id": "pay", "group_type": kind, "complete": True} | more
     return [
         said | {"snapshot_id": f"log/dev/{minute}", "observed_at": at(minute), "offset": minute} for minute in minutes
     ]
@@ -138,3 +138,46 @@ def test_the_timeline_does_not_begin_with_nobody_where_that_is_not_known(written
     ledger = written(ownership_changes=UNNAMED, group_snapshots=rows, topic_snapshots=LATE)
     spans = partition_timeline(ledger, "orders", 7, at(59), at(20)).spans
     assert [(each.member_id, each.since) for each in spans] == [("w", at(41))]
+
+
+BY_ID = [
+    change(10, None, "c", 10, topic_id="A"),
+    change(29, "c", None, 29, topic_id="A", held_since=at(10)),
+    change(36, None, "b", 36, topic_id="B"),
+]
+"""A KIP-848 group, whose log has the topic ids."""
+
+
+@pytest.mark.parametrize(
+    ("minute", "expected"),
+    [(5, [(None, "A"), (None, "B")]), (12, [("c", "A")]), (31, [(None, "B")]), (40, [("b", "B")])],
+    ids=["neither yet", "the first life", "between them", "the second"],
+)
+def test_a_topic_that_is_made_later_has_no_nobody_before(written, minute, expected):
+    listings = [*TWICE[:2], listed("orders", "B", 8, 35)]
+    ledger = written(ownership_changes=BY_ID, group_snapshots=states(2, 59, kind="consumer"), topic_snapshots=listings)
+    found = ownership(ledger, "orders", 7, at(minute)).holdings
+    assert [(each.member and each.member.member_id, each.topic_id) for each in found] == expected
+    assert all(each.is_nobody == (each.member is None) for each in found)
+
+
+def test_whether_nobody_had_a_topic_that_may_have_gone_by_another_id_is_not_known(written):
+    rows = states(2, 59, kind="consumer")
+    ledger = written(ownership_changes=UNNAMED, group_snapshots=rows, topic_snapshots=LATE)
+    [holding] = ownership(ledger, "orders", 7, at(20)).holdings
+    assert (holding.is_nobody, holding.covered) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("complete", "minute", "is_nobody"),
+    [((), 20, False), ((), 32, False), ((12,), 20, True), ((12,), 32, False), ((33,), 32, False), ((33,), 34, True)],
+    ids=["before it: cut", "given up: cut", "complete before", "cut again", "complete later", "complete since"],
+)
+def test_a_record_that_compaction_cut_says_of_nobody_that_it_is_not_known(written, complete, minute, is_nobody):
+    changes = [change(30, "m", None, 30), change(40, None, "n", 40)] if minute > 30 else [change(40, None, "n", 40)]
+    rows = [state | {"complete": state["offset"] in complete, "members": 1} for state in states(5, 12, 30, 33, 45)]
+    ledger = written(ownership_changes=changes, group_snapshots=rows, topic_snapshots=TWICE[:1])
+    answer = ownership(ledger, "orders", 7, at(minute))
+    assert [each.is_nobody for each in answer.holdings] == [is_nobody]
+    note = "the record of pay is incomplete at that time: whether nobody had the partition is not known"
+    assert (note in answer.notes) != is_nobody

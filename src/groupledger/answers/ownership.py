@@ -41,9 +41,10 @@ class MemberIdentity:
 class Holding:
     """One group's record of the partition: `last` made the state at the moment, `next` ended it.
 
-    `last` is None where the partition had not changed hands yet: nobody had it if the record of the group reaches back
-    to the moment (`covered`), else it is not known. `perhaps` is the id of a topic without a name in any listing, of
-    which the group had this partition: it may be the topic asked for, so that it is not known whether nobody had it.
+    `last` is None where the partition had not changed hands yet. Without a `member` nobody had it if the record tells
+    that (`covered`), else it is not known: the group's record does not reach back to the moment, or was incomplete
+    then, or `perhaps`, the id of a topic without a name in any listing, of which the group had this partition, is the
+    topic asked for.
     `shared`: others may have the partition too, each with a holding of its own, and `next` is about this member alone.
     In a share group that is right; elsewhere `doubled`. `generation`: of the snapshot of `last`; a group epoch where
     the coordinator assigns. `is_by_name`: the log gives no topic id, and the name stood for several topics; `topic_id`
@@ -66,7 +67,7 @@ class Holding:
     @property
     def is_nobody(self) -> bool:
         """Whether the record gives the partition to nobody."""
-        return self.member is None and (self.last is not None or self.covered)
+        return self.member is None and self.covered
 
     @property
     def since(self) -> datetime | None:
@@ -102,25 +103,29 @@ def ownership(
     lives = topic_lives(reader, topic, cluster)
     asked = Changes(reader, *changes_of(topic, partition, at, lives, cluster, group))
     changes = asked.around("cast(NULL AS STRING)")
-    groups = _groups(reader, {holder[:2] for holder in changes})
+    groups = _groups(reader, {holder[:2] for holder in changes}, at)
     changes = _each_owner(asked, changes, groups)
     if not changes:
         require_names(reader, cluster, group)
         if not lives:
             raise unknown_topic(reader, topic, cluster)
+    found = [each for each in _with_members(reader, changes, groups) if not _is_over(each, lives, at)]
+    begun = {_group_of(each) for each in found if not _is_to_come(each, lives, at)}
     holdings = tuple(
-        _named(each, lives, at) for each in _with_members(reader, changes, groups, at) if not _is_over(each, lives, at)
+        _named(each, lives, at) for each in found if not (_group_of(each) in begun and _is_to_come(each, lives, at))
     )
     others: dict[tuple[str, str], str] = {}
     if not changes or any(each.is_nobody for each in holdings):
         others = _perhaps(unnamed(reader, partition, at, cluster, group), lives, at)
         holdings = tuple(
-            replace(each, perhaps=others.get((each.cluster_id, each.group_id))) if each.is_nobody else each
+            replace(each, perhaps=others[key], covered=False)
+            if each.is_nobody and (key := _group_of(each)) in others
+            else each
             for each in holdings
         )
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(reader, at, clusters), *_doubled(holdings)]
-    notes += _identity_notes(topic, partition, holdings, others)
+    notes += [*_cut_notes(holdings, groups), *_identity_notes(topic, partition, holdings, others)]
     gaps = _gaps(reader, holdings)
     notes += [f"gap in the history of {row['group_id']} ({row['kind']}): {row['reason']}" for row in gaps[:GAPS_NAMED]]
     if not changes:
@@ -143,6 +148,18 @@ def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bo
         own = [life for life in own if life.topic_id == holding.topic_id]
     ended = bool(own) and all(life.until is not None and life.until <= at for life in own)
     return ended and holding.last is not None and holding.last.to_member_id is None
+
+
+def _is_to_come(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
+    """Whether nobody has the partition as its topic is made later: no answer, where the name has an earlier topic."""
+    if holding.is_by_name or holding.last is not None or holding.member is not None:
+        return False
+    own = [life for life in lives if (life.cluster_id, life.topic_id) == (holding.cluster_id, holding.topic_id)]
+    return all(at < life.since for life in own)
+
+
+def _group_of(holding: Holding) -> tuple[str, str]:
+    return holding.cluster_id, holding.group_id
 
 
 def _named(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> Holding:
@@ -170,21 +187,34 @@ def _perhaps(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What is known of a group's record: when it begins, and whether it ever was a share group."""
+    """What is known of a group's record at a moment, and whether it ever was a share group.
 
-    begins: datetime
+    `last` is the offset of its last state, `complete` of the last one that tells of every member what it has.
+    """
+
+    last: int | None
+    complete: int | None
     share: bool
 
+    def tells(self, change: Change | None) -> bool:
+        """Whether nobody had a partition that this change took from its owner; None: that never had one."""
+        if self.complete is None or self.last is None:
+            return False
+        return change is None or self.complete >= min(change.offset, self.last)
 
-def _groups(reader: Reader, groups: set[tuple[str, str]]) -> dict[tuple[str, str], _Group]:
+
+def _groups(reader: Reader, groups: set[tuple[str, str]], at: datetime) -> dict[tuple[str, str], _Group]:
     among, values = one_of("t.group_id", "group", sorted({group for _, group in groups}))
     query = (
-        "SELECT t.cluster_id, t.group_id, min(t.observed_at) AS begins, "
+        "SELECT t.cluster_id, t.group_id, max(CASE WHEN t.observed_at <= :moment THEN t.offset END) AS last, "
+        "max(CASE WHEN t.observed_at <= :moment AND (t.complete OR t.members = 0) THEN t.offset END) AS complete, "
         f"max(CASE WHEN t.group_type = '{SHARE}' THEN 1 ELSE 0 END) AS share FROM current_group_snapshots t "
         f"WHERE {among} GROUP BY t.cluster_id, t.group_id"
     )
-    found = records(reader, query, **values)
-    return {(row["cluster_id"], row["group_id"]): _Group(row["begins"], row["share"] == 1) for row in found}
+    found = records(reader, query, moment=at, **values)
+    return {
+        (row["cluster_id"], row["group_id"]): _Group(row["last"], row["complete"], row["share"] == 1) for row in found
+    }
 
 
 def _each_owner(
@@ -213,7 +243,7 @@ def _had(member_id: str | None, sides: Sides) -> bool:
 
 
 def _with_members(
-    reader: Reader, changes: dict[Holder, Sides], groups: dict[tuple[str, str], _Group], at: datetime
+    reader: Reader, changes: dict[Holder, Sides], groups: dict[tuple[str, str], _Group]
 ) -> tuple[Holding, ...]:
     """In order of cluster, group, topic id; each with the member that held it at the moment."""
     names = sorted({group for _, group, *_ in changes})
@@ -235,7 +265,7 @@ def _with_members(
             last=sides.last,
             next=sides.next,
             member=member or (MemberIdentity(member_id) if member_id else None),
-            covered=known is not None and known.begins <= at,
+            covered=known is not None and known.tells(sides.last),
             shared=owner is not None and (share or owners[holder[:3]] > 1),
             doubled=not share and owners[holder[:3]] > 1,
             generation=numbers.get(evidence) if evidence else None,
@@ -297,6 +327,14 @@ def _identity_notes(
             f"{group} had partition {partition} of topic id {topic_id}, whose name no listing shows: "
             f"whether that is {topic} is not known"
         )
+
+
+def _cut_notes(holdings: tuple[Holding, ...], groups: dict[tuple[str, str], _Group]) -> Iterator[str]:
+    """Says where the record of a group reaches back to the moment, and does not tell whether nobody had it."""
+    unsure = {_group_of(each) for each in holdings if each.member is None and not each.covered and not each.perhaps}
+    for key in sorted(unsure):
+        if key in groups and groups[key].last is not None:
+            yield f"the record of {key[1]} is incomplete at that time: whether nobody had the partition is not known"
 
 
 def _reach_notes(reader: Reader, at: datetime, clusters: list[str]) -> Iterator[str]:

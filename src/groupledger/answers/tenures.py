@@ -110,7 +110,7 @@ def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[Own
 def _begun(holding: Holding, life: str | None) -> Iterator[OwnerSpan]:
     """The holding as a span that has no end yet; none where it is not known who had the partition."""
     last, member = holding.last, holding.member
-    if holding.perhaps is None and (member is not None or last is not None):
+    if member is not None or (last is not None and holding.is_nobody):
         yield OwnerSpan(
             holding.cluster_id,
             holding.group_id,

@@ -161,7 +161,7 @@ def _then(holding: Holding) -> str | None:
 def _holding(holding: Holding, short: dict[str, str], day: date) -> tuple[object, ...]:
     member, last, following = holding.member, holding.last, holding.next
     owner, then = _owner(holding), _then(holding)
-    nobody = NOBODY if holding.is_nobody and holding.perhaps is None else NOT_KNOWN
+    nobody = NOBODY if holding.is_nobody else NOT_KNOWN
     return (
         holding.cluster_id,
         holding.group_id,

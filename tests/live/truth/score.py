@@ -251,12 +251,10 @@ def _hold_owner(found: Score, reader: Any, day: Facts, name: str, place: Place, 
 
 
 def _owner(day: Facts, holding: Any) -> str | None:
-    if holding.last is None:
-        if holding.next is not None and holding.next.from_member_id is not None:
-            return str(day.clients.get(holding.next.from_member_id, holding.next.from_member_id))
-        return None if holding.covered else "not known"
-    owner = holding.last.to_member_id
-    return None if owner is None else str(day.clients.get(owner, owner))
+    if holding.member is None:
+        return None if holding.is_nobody else "not known"
+    owner = holding.member.member_id
+    return str(day.clients.get(owner, owner))
 
 
 def _hold_numbers(found: Score, day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> None:
