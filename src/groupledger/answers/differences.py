@@ -36,7 +36,7 @@ OF_NEIGHBOURS = frozenset((CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP, CauseKind.G
 class ComparedState:
     """One side of a comparison. `most` and `least`: partitions of one member; None where there are no members.
 
-    `unowned` are partitions of subscribed topics that nobody has; None where no listing counts a topic.
+    `unowned` are partitions of subscribed topics that nobody has; None where a topic's partitions are not known.
     """
 
     snapshot_id: str
@@ -178,6 +178,7 @@ def _between(reader: Reader, condition: str, values: Mapping[str, Value], after:
 
 
 def _compared(found: States, cluster: str, side: Side, row: Record) -> ComparedState:
+    key = cluster, row["group_id"]
     loads = [len(partitions(each["recorded"])) for each in side.members]
     return ComparedState(
         snapshot_id=side.snapshot_id,
@@ -190,7 +191,7 @@ def _compared(found: States, cluster: str, side: Side, row: Record) -> ComparedS
         partitions=len({place for each in side.members for place in partitions(each["recorded"])}),
         most=max(loads, default=None),
         least=min(loads, default=None),
-        unowned=None if found.not_listed(cluster, side, side.at) else found.unowned(cluster, side, side.at),
+        unowned=None if found.not_counted(key, side, side.at) else found.unowned(key, side, side.at),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.causes import GENERATION, unowned
@@ -10,7 +11,7 @@ from groupledger.answers.departures import with_departures
 from groupledger.answers.generations import CLASSIC, Selection
 from groupledger.answers.rebalance import Rebalance, with_states
 from groupledger.answers.rows import exactly, matching, one_of, records
-from groupledger.answers.states import BASELINE
+from groupledger.answers.states import BASELINE, assigned_ids
 from groupledger.answers.topic_partitions import partitions
 from groupledger.answers.unowned import unowned_partitions
 
@@ -78,7 +79,7 @@ def explain(
     told, known = with_states(reader, group_id, cluster, Selection(generation, **which))
     differs = known.difference(told.cluster_id, told.group_id, told.previous_snapshot_id, told.snapshot_id)
     before = differs.before
-    changed = tuple(_unowned(reader, told))
+    changed = tuple(_unowned(reader, told, assigned_ids(differs.after)))
     lasting = _unowned_still(reader, told, known, differs.after, {(each.topic, each.partition) for each in changed})
     nobody = (*changed, *lasting)
     rounds, settled = _rounds(reader, told, differs.after)
@@ -100,7 +101,7 @@ def _unowned_still(
 ) -> Iterator[Unowned]:
     """Partitions that nobody has in this state, nor had in the one before: of listed topics, and those below one that a
     member has."""
-    counts = dict(known.listed(told.cluster_id, state.topics, state.at))
+    counts = dict(known.counted((told.cluster_id, told.group_id), state, state.at))
     for topic, number in {place for row in state.members for place in partitions(row["recorded"])}:
         topic_id, count = counts.get(topic) or (None, 0)
         if topic in counts:
@@ -155,31 +156,36 @@ def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, i
     return None, None
 
 
-def _unowned(reader: Reader, told: Rebalance) -> Iterator[Unowned]:
-    """Partitions that this state left with nobody, until somebody got them; and those that it gave an owner again."""
+def _unowned(reader: Reader, told: Rebalance, assigned: frozenset[str] | None) -> Iterator[Unowned]:
+    """Partitions that this state left with nobody, until somebody got them; and those that it gave an owner again.
+
+    `assigned`: the ids of topics of which members are to have partitions; what they lost of others is nobody's to have.
+    """
     condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
     here = f"{condition} AND t.snapshot_id = :snapshot_id AND t.topic IS NOT NULL"
-    columns = "t.topic, t.partition, t.at, t.offset, t.to_member_id"
+    columns = "t.topic, t.topic_id, t.partition, t.at, t.offset, t.to_member_id"
     near = f"SELECT {columns} FROM current_ownership_changes t WHERE {condition}"
+    # The log gives topic ids for KIP-848 groups alone: a name made again is another topic there.
+    same = "" if told.group_type == CLASSIC else "AND coalesce(n.topic_id = c.topic_id, true) "
     rows = records(
         reader,
-        "SELECT c.topic, c.partition, c.at, c.to_member_id, n.at AS other, n.to_member_id AS other_member, "
-        "n.offset AS other_offset, c.offset FROM (SELECT t.topic, t.partition, t.at, t.offset, t.from_member_id, "
-        f"t.to_member_id FROM current_ownership_changes t WHERE {here} "
+        "SELECT c.topic, c.topic_id, c.partition, c.at, c.to_member_id, n.at AS other, n.to_member_id AS other_member, "
+        f"n.offset AS other_offset, c.offset FROM (SELECT {columns} FROM current_ownership_changes t WHERE {here} "
         "AND (t.from_member_id IS NULL OR t.to_member_id IS NULL)) c "
-        f"LEFT JOIN ({near}) n ON n.topic = c.topic AND n.partition = c.partition AND n.offset <> c.offset "
-        "ORDER BY c.topic, c.partition, n.offset",
+        f"LEFT JOIN ({near}) n ON n.topic = c.topic AND n.partition = c.partition AND n.offset <> c.offset {same}"
+        "ORDER BY c.topic, c.partition, c.topic_id, n.offset",
         snapshot_id=told.snapshot_id,
         **values,
     )
-    places = dict.fromkeys((row["topic"], row["partition"]) for row in rows)
-    for topic, partition in places:
-        of_one = [row for row in rows if (row["topic"], row["partition"]) == (topic, partition)]
+    by_name = assigned is None
+    for place, some in groupby(rows, lambda row: (row["topic"], row["partition"], by_name or row["topic_id"])):
+        of_one, (topic, partition, topic_id) = list(some), place
         at, offset, owner = of_one[0]["at"], of_one[0]["offset"], of_one[0]["to_member_id"]
         others = [row for row in of_one if row["other"] is not None]
         if owner is None:
             later = [row["other"] for row in others if row["other_offset"] > offset and row["other_member"] is not None]
-            yield Unowned(topic, partition, at, later[0] if later else None)
+            if assigned is None or topic_id in assigned | {None}:
+                yield Unowned(topic, partition, at, later[0] if later else None)
         else:
             earlier = [row for row in others if row["other_offset"] < offset]
             if earlier and earlier[-1]["other_member"] is None:

@@ -156,7 +156,7 @@ def listings(within: Scope) -> Query:
     condition = "true" if within.cluster is None else "t.cluster_id = :cluster_id"
     values: dict[str, Value] = {} if within.cluster is None else {"cluster_id": within.cluster}
     return (
-        f"SELECT t.cluster_id, t.topic, t.partition_count, t.valid_from, {after} "
+        f"SELECT t.cluster_id, t.topic, t.topic_id, t.partition_count, t.valid_from, {after} "
         f"FROM current_topic_snapshots t WHERE {condition}"
     ), values
 

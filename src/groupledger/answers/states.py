@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Cause, Moved, Side, causes, moved, unowned
+from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.topic_causes import GivenPartition, KnownTopics, TopicChanges
 from groupledger.answers.topics import TopicLife, life_at, lives_of
@@ -28,7 +29,7 @@ SnapshotKey = tuple[str, str, str]
 class Difference:
     """Two neighbouring states: why the second came about, what moved, and what nobody has in it.
 
-    `before` is None where the record begins with `after`; `unowned` where no listing counts a topic.
+    `before` is None where the record begins with `after`; `unowned` where a topic's partitions are not known.
     """
 
     before: Side | None
@@ -96,12 +97,42 @@ class States:
             after,
             self.causes(cluster, group, before, after),
             tuple(moved(() if before is None else before.members, after.members)),
-            None if self.not_listed(cluster, after, after.at) else self.unowned(cluster, after, after.at),
+            None
+            if self.not_counted((cluster, group), after, after.at)
+            else self.unowned((cluster, group), after, after.at),
         )
 
-    def unowned(self, cluster: str, side: Side, at: datetime) -> tuple[NamedPartition, ...]:
+    def unowned(self, key: GroupKey, side: Side, at: datetime) -> tuple[NamedPartition, ...]:
         """Partitions that nobody is recorded for, of the topics subscribed to, as they were listed at the moment."""
-        return tuple(unowned(side, self.listed(cluster, side.topics, at))) if side.members else ()
+        return tuple(unowned(side, self.counted(key, side, at))) if side.members else ()
+
+    def counted(self, key: GroupKey, side: Side, at: datetime) -> Counts:
+        """Topics subscribed to as they were listed at the moment; None also for what was `deleted_since`."""
+        gone = self.deleted_since(key, side, at)
+        return {
+            topic: None if topic in gone else count for topic, count in self.listed(key[0], side.topics, at).items()
+        }
+
+    def not_counted(self, key: GroupKey, side: Side, at: datetime) -> list[str]:
+        """Topics subscribed to whose partitions are not known at the moment."""
+        return sorted({*self.not_listed(key[0], side, at), *self.deleted_since(key, side, at)})
+
+    def deleted_since(self, key: GroupKey, side: Side, at: datetime) -> list[str]:
+        """Topics subscribed to that were deleted after the last listing, as the record shows by its topic ids.
+
+        A coordinator (KIP-848) assigns every partition of the topics that there are. An id that members had, and that
+        is in no target any more, is of a topic that is gone; how many partitions its name has now is not known.
+        """
+        had = {each.topic_id for each in self.given.get(key, ()) if each.offset < side.offset}
+        return [topic for topic, topic_id in self.unassigned(key[0], side, at) if topic_id in had]
+
+    def unassigned(self, cluster: str, side: Side, at: datetime) -> list[tuple[str, str]]:
+        """Topics subscribed to, with their ids as listed at the moment, of which no member has or is to have any."""
+        has = assigned_ids(side)
+        if has is None:
+            return []
+        listed = sorted(self.listed(cluster, side.topics, at).items())
+        return [(topic, count[0]) for topic, count in listed if count and count[0] and count[0] not in has]
 
     def not_listed(self, cluster: str, side: Side, at: datetime) -> list[str]:
         """Topics subscribed to that no listing had up to the moment: their partitions are not known."""
@@ -156,6 +187,14 @@ def states(
         f"FROM current_rebalances t WHERE {asked} AND t.scenario = :scenario AND t.round = 1"
     )
     return found.with_results(records(reader, results, scenario=BASELINE, **named))
+
+
+def assigned_ids(side: Side) -> frozenset[str] | None:
+    """The ids of topics of which a member has, or is to have, a partition; None where the record has no targets."""
+    if side.group_type == CLASSIC or all(row["target"] is None for row in side.members):
+        return None
+    entries = (entry for row in side.members for entry in (*(row["recorded"] or ()), *(row["target"] or ())))
+    return frozenset(entry["topic_id"] for entry in entries if entry["topic_id"] is not None)
 
 
 def _key(row: Record) -> SnapshotKey:

@@ -108,11 +108,12 @@ def unowned_partitions(
     if not lasts:
         require_names(reader, cluster, group)
     recorded = states(reader, *found.among(lasts), [each.snapshot_id for each in lasts.values()], computed=False)
-    of_groups = _LastSides(found.up_to(lasts), recorded)
+    up_to = found.up_to(lasts)
+    of_groups = _LastSides(up_to, found.with_given(recorded, up_to))
     rows = sorted(found.explained(of_groups), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition"))
     chosen = [row for row in rows if _lasts_long(row, since)]
     since_when = None if since is None else placed(since, at)
-    unknown = tuple(key for key in of_groups.sides if of_groups.not_listed(key))
+    unknown = tuple(key for key in of_groups.sides if of_groups.not_counted(key))
     notes = tuple(_notes(reader, of_groups, since_when, rows, chosen))
     return UnownedPartitions(at, since_when, tuple(chosen[:limit]), max(0, len(chosen) - limit), unknown, notes)
 
@@ -150,12 +151,16 @@ class _LastSides:
     def unowned(self) -> dict[Place, Side]:
         """The partitions that nobody is recorded for."""
         sides = self.sides.items()
-        return {(*key, *at): side for key, side in sides for at in self.known.unowned(key[0], side, self.until(key))}
+        return {(*key, *at): side for key, side in sides for at in self.known.unowned(key, side, self.until(key))}
 
-    def not_listed(self, key: GroupKey) -> list[str]:
+    def not_counted(self, key: GroupKey) -> list[str]:
         """The topics of a group with members whose partitions are not known."""
         side = self.sides[key]
-        return self.known.not_listed(key[0], side, self.until(key)) if side.members else []
+        return self.known.not_counted(key, side, self.until(key)) if side.members else []
+
+    def deleted_since(self, key: GroupKey) -> list[str]:
+        """Those of them that the record shows to be gone, though a listing has them."""
+        return self.known.deleted_since(key, self.sides[key], self.until(key))
 
     def first_listed(self, key: GroupKey, topic: str) -> str:
         """The topic, with the time of its first listing if it has one."""
@@ -196,6 +201,12 @@ class _Groups:
             moment=self.at,
         )
         return {(row["cluster_id"], row["group_id"]): _LastState(row["snapshot_id"], row["at"]) for row in rows}
+
+    def with_given(self, recorded: States, up_to: dict[GroupKey, tuple[str, datetime]]) -> States:
+        """The states, with what members had in groups that have nothing of a listed topic."""
+        sides = {key: (recorded.sides[(*key, snapshot_id)], until) for key, (snapshot_id, until) in up_to.items()}
+        keys = [key for key, (side, until) in sides.items() if recorded.unassigned(key[0], side, until)]
+        return recorded.with_given(self.reader, *self.among(keys)) if keys else recorded
 
     def up_to(self, lasts: dict[GroupKey, _LastState]) -> dict[GroupKey, tuple[str, datetime]]:
         """The snapshot of each group, and up to when it is known to have lasted."""
@@ -354,7 +365,7 @@ def _notes(
             yield f"the ledger knows cluster {cluster} from {iso(begins)} to {iso(ends)}"
         return
     empty = sum(not side.members for side in sides.values())
-    unknown = [key for key in sides if of_groups.not_listed(key)]
+    unknown = [key for key in sides if of_groups.not_counted(key)]
     if not rows and len(sides) - empty > len(unknown):
         of = numbered(len(sides) - empty - len(unknown), "group")
         yield f"every partition of a topic that a group with members subscribes to has an owner ({of})"
@@ -364,7 +375,10 @@ def _notes(
         yield f"{number} without an owner, none since {iso(since)} or longer: the oldest since {iso(oldest)}"
     if empty:
         yield f"{numbered(empty, 'group')} without members: they subscribe to nothing, and are not here"
-    unlisted = {of_groups.first_listed(key, topic) for key in unknown for topic in of_groups.not_listed(key)}
-    if unlisted:
-        named = ", ".join(sorted(unlisted)[:NAMED]) + (", ..." if len(unlisted) > NAMED else "")
-        yield f"not known of {numbered(len(unknown), 'group')}: no topic listing up to then has {named}"
+    gone = {key: of_groups.deleted_since(key) for key in unknown}
+    unlisted = {key: [each for each in of_groups.not_counted(key) if each not in gone[key]] for key in unknown}
+    for some, why in ((unlisted, "no topic listing up to then has"), (gone, "deleted since the last topic listing:")):
+        if groups := [key for key in unknown if some[key]]:
+            names = sorted({of_groups.first_listed(key, topic) for key in groups for topic in some[key]})
+            named = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+            yield f"not known of {numbered(len(groups), 'group')}: {why} {named}"

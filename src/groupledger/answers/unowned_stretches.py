@@ -18,7 +18,7 @@ from groupledger.answers.reach import known
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.recorded_states import listings, measured
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.topic_partitions import BY_ID, partitions
+from groupledger.answers.topic_partitions import BY_ID
 from groupledger.core.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.length import length
 from groupledger.core.moment import iso
@@ -28,19 +28,21 @@ if TYPE_CHECKING:
     from groupledger.answers.recorded_states import MeasuredStates, Query
     from groupledger.answers.rows import GroupKey, Reader, Record
     from groupledger.answers.scope import Scope
-    from groupledger.answers.topic_partitions import NamedPartition
 
 PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
-Listed = Sequence[tuple[datetime, int]]
-"""When a topic got this many partitions; 0: it was deleted. In order of time."""
+Listed = Sequence[tuple[datetime, int, str]]
+"""When a topic got this many partitions, 0: it was deleted; and its id, empty where none is known. In order of time."""
+Owned = Mapping[str, Mapping[str, set[int]]]
+"""The partitions that members had, by topic and its id, which is empty where the record has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """A state of a group, with what was recorded for its members. It lasted from `at` to `until`.
 
-    `is_first`: what was before it was not looked at, or is not known. `is_last`: it lasted as far as is known.
+    `is_first`: what was before it was not looked at, or is not known. `is_last`: it lasted as far as is known. `gone`:
+    ids of topics that members had before, and of which no member has, or is to have, a partition any more.
     """
 
     snapshot_id: str
@@ -48,9 +50,15 @@ class State:
     at: datetime
     until: datetime
     topics: tuple[str, ...]
-    owned: frozenset[NamedPartition]
+    owned: Owned
     is_first: bool = False
     is_last: bool = False
+    gone: frozenset[str] = frozenset()
+
+    def numbers(self, topic: str, topic_id: str) -> set[int]:
+        """The partitions of a topic that members had; where an id is not known on either side, by name."""
+        ids = self.owned.get(topic, {}).items()
+        return {number for owned, numbers in ids if topic_id in (owned, "") or not owned for number in numbers}
 
 
 @dataclass(slots=True)
@@ -82,7 +90,7 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) ->
 
     Between two states that do not touch, everything had an owner.
     """
-    running: dict[NamedPartition, Stretch] = {}
+    running: dict[_Place, Stretch] = {}
     reached: datetime | None = None
     for state in states_of_group:
         if state.at != reached:
@@ -94,7 +102,7 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) ->
             for place in sorted(lacking):
                 stretch = running.get(place)
                 if stretch is None:
-                    stretch = running[place] = Stretch(*place, state.snapshot_id, since, until, [], set())
+                    stretch = running[place] = Stretch(*place[:2], state.snapshot_id, since, until, [], set())
                     stretch.from_before = state.is_first and since == state.at
                 if since == state.at:
                     stretch.snapshots.append(state.snapshot_id)
@@ -106,15 +114,21 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) ->
         yield stretch
 
 
-def _pieces(state: State, listed: Mapping[str, Listed]) -> Iterator[tuple[datetime, datetime, set[NamedPartition]]]:
+_Place = tuple[str, int, str]
+"""Topic, partition, topic id: a name used again is another topic."""
+
+
+def _pieces(state: State, listed: Mapping[str, Listed]) -> Iterator[tuple[datetime, datetime, set[_Place]]]:
     """The state cut where its topics changed: from, to, and the partitions that existed then and had no owner."""
-    changes = {when for topic in state.topics for when, _ in listed.get(topic, ()) if state.at < when < state.until}
+    changes = {when for topic in state.topics for when, *_ in listed.get(topic, ()) if state.at < when < state.until}
     cuts = [state.at, *sorted(changes), state.until]
     for since, until in pairwise(cuts):
         lacking = set()
         for topic in state.topics:
-            count = next((number for when, number in reversed(listed.get(topic, ())) if when <= since), 0)
-            lacking |= {(topic, number) for number in range(count) if (topic, number) not in state.owned}
+            known = (each for each in reversed(listed.get(topic, ())) if each[0] <= since)
+            _, count, topic_id = next(known, (since, 0, ""))
+            if topic_id not in state.gone:  # else it was deleted after that listing
+                lacking |= {(topic, number, topic_id) for number in {*range(count)} - state.numbers(topic, topic_id)}
         yield since, until, lacking
 
 
@@ -139,7 +153,7 @@ def unowned(reader: Reader, of_period: MeasuredStates) -> Iterator[UnownedGroup]
     if not candidates:
         return
     listed = _listed(reader, within)
-    owned, read = _owned(reader, candidates), known(reader, within.cluster)
+    owned, read = _Recorded(reader, candidates), known(reader, within.cluster)
     by_group: dict[tuple[str, str, str, int], list[State]] = {}
     for row in candidates:
         key = (row["cluster_id"], row["group_id"], row["group_type"], row["incarnation"])
@@ -186,7 +200,7 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
         return UnownedTime((), 0)
     left_off = max(0, rows[0]["total"] - most_states)
     listed = {topic: counts for (cluster, topic), counts in _listed(reader, of_group).items()}
-    owned, read = _owned(reader, rows), known(reader, of_group.cluster)
+    owned, read = _Recorded(reader, rows), known(reader, of_group.cluster)
     by_incarnation: dict[int, list[State]] = {}
     for row in rows:
         by_incarnation.setdefault(row["incarnation"], []).append(_state(row, owned, read, of_group.end))
@@ -251,7 +265,7 @@ def _lacking(of_period: MeasuredStates) -> Query:
     return beside, named
 
 
-def _state(row: Record, owned: Mapping[str, frozenset[NamedPartition]], read: Known, end: datetime) -> State:
+def _state(row: Record, recorded: _Recorded, read: Known, end: datetime) -> State:
     """A row of `states`; the last one of a group lasted as far as its cluster is known."""
     ended: datetime | None = row["until_at"]
     is_last = ended is None or ended > end
@@ -259,27 +273,72 @@ def _state(row: Record, owned: Mapping[str, frozenset[NamedPartition]], read: Kn
         ended = read.of(row["cluster_id"], row["observed_at"])
     until = max(min(ended, end), row["observed_at"])
     topics = tuple(row["shared_topics"] if row["shared_topics"] is not None else row["subscribed_topics"] or ())
-    had = owned.get(row["snapshot_id"], frozenset())
+    had, gone = recorded.owned(row["snapshot_id"]), recorded.gone(row)
     first = row["before"] is None
-    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first, is_last)
+    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first, is_last, gone)
 
 
-def _owned(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[NamedPartition]]:
-    """What members of these snapshots were recorded to have, together."""
-    found: dict[str, set[NamedPartition]] = {}
+class _Recorded:
+    """What members of states were recorded to have, together, and the topic ids that went missing before."""
+
+    def __init__(self, reader: Reader, rows: Sequence[Record]) -> None:
+        """Read the members of the states. Topic ids in rows of classic groups are of listings: they do not count."""
+        classic = {row["snapshot_id"] for row in rows if row["group_type"] == CLASSIC}
+        self._owned: dict[str, dict[tuple[str, str], set[int]]] = {}
+        self._assigned: dict[str, set[str]] = {}
+        for row in _members(reader, rows):
+            snapshot_id = row["snapshot_id"]
+            owned = self._owned.setdefault(snapshot_id, {})
+            for entry in row["recorded"] or ():
+                topic_id = "" if snapshot_id in classic else entry["topic_id"] or ""
+                owned.setdefault((entry["topic"] or BY_ID + topic_id, topic_id), set()).update(entry["partitions"])
+            if row["target"] is not None and snapshot_id not in classic:
+                entries = (*(row["recorded"] or ()), *row["target"])
+                self._assigned.setdefault(snapshot_id, set()).update(entry["topic_id"] or "" for entry in entries)
+        self._names = _names(
+            reader, {topic for owned in self._owned.values() for topic, _ in owned if topic.startswith(BY_ID)}
+        )
+        self._given = _given(reader, [row for row in rows if row["snapshot_id"] in self._assigned])
+
+    def owned(self, snapshot_id: str) -> Owned:
+        """The partitions that members of a state had."""
+        found: dict[str, dict[str, set[int]]] = {}
+        for (topic, topic_id), numbers in self._owned.get(snapshot_id, {}).items():
+            found.setdefault(self._names.get(topic, topic), {})[topic_id] = numbers
+        return found
+
+    def gone(self, row: Record) -> frozenset[str]:
+        """Ids that members had before a state, and that none of it has, or is to have."""
+        assigned = self._assigned.get(row["snapshot_id"])
+        if assigned is None:
+            return frozenset()
+        given = self._given.get((row["cluster_id"], row["group_id"]), {}).items()
+        return frozenset(topic_id for topic_id, offset in given if offset < row["offset"]) - assigned
+
+
+def _members(reader: Reader, rows: Sequence[Record]) -> Iterator[Record]:
     ids = [row["snapshot_id"] for row in rows]
     for begin in range(0, len(ids), MOST_ASKED):
         some = rows[begin : begin + MOST_ASKED]
         which, named = one_of("t.snapshot_id", "snapshot", ids[begin : begin + MOST_ASKED])
         groups, of_groups = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
-        query = f"SELECT t.snapshot_id, t.recorded FROM current_member_snapshots t WHERE {groups} AND {which}"
-        for row in records(reader, query, **named, **of_groups):
-            found.setdefault(row["snapshot_id"], set()).update(partitions(row["recorded"]))
-    names = _names(reader, {topic for places in found.values() for topic, _ in places if topic.startswith(BY_ID)})
-    return {
-        snapshot: frozenset((names.get(topic, topic), number) for topic, number in places)
-        for snapshot, places in found.items()
-    }
+        query = f"SELECT t.snapshot_id, t.recorded, t.target FROM current_member_snapshots t WHERE {groups} AND {which}"
+        yield from records(reader, query, **named, **of_groups)
+
+
+def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, int]]:
+    """By group of these states: topic id -> offset of the first record that gave a partition of it to a member."""
+    found: dict[GroupKey, dict[str, int]] = {}
+    groups = sorted({row["group_id"] for row in rows})
+    for begin in range(0, len(groups), MOST_ASKED):
+        among, named = one_of("t.group_id", "group", groups[begin : begin + MOST_ASKED])
+        query = (
+            "SELECT t.cluster_id, t.group_id, t.topic_id, min(t.offset) AS offset FROM current_ownership_changes t "
+            f"WHERE {among} AND t.topic_id IS NOT NULL GROUP BY t.cluster_id, t.group_id, t.topic_id"
+        )
+        for row in records(reader, query, **named):
+            found.setdefault((row["cluster_id"], row["group_id"]), {})[row["topic_id"]] = row["offset"]
+    return found
 
 
 def _names(reader: Reader, by_id: set[str]) -> dict[str, str]:
@@ -297,7 +356,15 @@ def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
     rows: Iterable[Record] = records(
         reader, f"SELECT * FROM ({query}) q ORDER BY q.valid_from, q.valid_until", **values
     )
-    found: dict[tuple[str, str], list[tuple[datetime, int]]] = {}
+    found: dict[tuple[str, str], list[Record]] = {}
     for row in rows:
-        found.setdefault((row["cluster_id"], row["topic"]), []).append((row["valid_from"], row["partition_count"] or 0))
-    return found
+        found.setdefault((row["cluster_id"], row["topic"]), []).append(row)
+    return {name: [*_with_ids(some)] for name, some in found.items()}
+
+
+def _with_ids(rows: Sequence[Record]) -> Iterator[tuple[datetime, int, str]]:
+    """The listings of a name; a source without topic ids says nothing against the only one that is known."""
+    ids = {row["topic_id"] for row in rows} - {None}
+    only = next(iter(ids)) if len(ids) == 1 else ""
+    for row in rows:
+        yield row["valid_from"], row["partition_count"] or 0, row["topic_id"] or only
