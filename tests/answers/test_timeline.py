@@ -255,6 +255,22 @@ def test_what_came_in_an_epoch_without_a_target_is_told_with_the_next_one(writte
         assert (why.rebalance.snapshot_id, why.causes) == (entry.snapshot_id, entry.causes)
 
 
+CUT = {"group_epoch": 5, "state": "Reconciling", "complete": False}
+
+
+def test_an_epoch_that_compaction_cut_is_told_with_all_of_its_members(written):
+    history = History("cut", kind="consumer")
+    history.state(2, "c1 a:0", **CUT).state(3, "c1 a:0 | c2 a:1", **CUT)
+    history.state(4, "c1 a:0 | c2 a:1 | c3 a:2", group_epoch=5)
+    history.state(6, "c1 a:0 | c3 a:2", group_epoch=5, state="Reconciling")  # c2 leaves
+    history.state(7, "c1 a:0,1 | c3 a:2", group_epoch=6)
+    begun, left = timeline(written(**rows_of(history, topic_snapshots=[listed("a", 3)])), "cut").entries
+    assert (begun.snapshot_id, begun.members, left.previous_snapshot_id) == ("log/dev/cut/4", 3, begun.snapshot_id)
+    assert [(each.partition, each.to_member_id) for each in begun.moved] == [(0, "c1"), (1, "c2"), (2, "c3")]
+    assert [(each.partition, each.from_member_id, each.to_member_id) for each in left.moved] == [(1, "c2", "c1")]
+    assert [(cause.kind.value, cause.about) for cause in left.causes] == [("member-gone", "c2")]
+
+
 HOLDINGS = st.lists(
     st.dictionaries(st.sampled_from("abcd"), st.sets(st.integers(0, 5), max_size=4), max_size=3), min_size=1, max_size=8
 )

@@ -120,3 +120,25 @@ def test_a_new_member_does_not_take_the_name_of_another(written):
     taken = group("taken", "new-1 a:0")
     found = what_if(written(**rows_of(taken, topic_snapshots=[listed("a", 2)])), "taken", members=1)
     assert [each.member_id for each in found.members] == ["new-1", "new-1-"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected", "noted"),
+    [
+        ("m a:0,1,2,3 | n", "classic", {"m": "0,1", "n": "2,3"}, True),
+        ("m a/A:0,1,2,3 | n", "consumer", {"m": "0,1", "n": "2,3"}, True),
+        ("m a/B:0,1,2,3 | n", "consumer", {"m": "0,1", "n": "2"}, False),
+        ("m a:0,1,2 | n", "classic", {"m": "0,1", "n": "2"}, False),
+    ],
+    ids=["classic", "by id", "of another topic", "as listed"],
+)
+def test_partitions_that_members_have_count_though_the_listing_is_older(written, text, kind, expected, noted):
+    ids = {"A": UNIFORM, "B": "AAAAAAAAAAAAAAAAAAAAAg"}
+    history = History("late", kind=kind).state(1, text, complete=True, assignor="range")
+    for row in history.rows["member_snapshots"]:
+        for entry in row["recorded"] or ():
+            entry["topic_id"] = ids.get(entry["topic_id"])
+    found = what_if(written(**rows_of(history, topic_snapshots=[listed("a", 3, topic_id=UNIFORM)])), "late")
+    assert {each.member_id: ",".join(str(number) for _, number in each.assigned) for each in found.members} == expected
+    note = "a is taken to have 4 partitions, as members have: the listing of that time has 3"
+    assert (note in found.notes) == noted

@@ -87,7 +87,7 @@ def _of_epochs(condition: str) -> str:
     the first. `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the
     epoch in which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the
     last member was just leaving. `follows`: the state is not from before the target; `whole`: nor has anybody left
-    since.
+    since. Where the log was compacted, an epoch may begin with some of its members, and the others follow.
     """
     incarnation = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
     life = f"{incarnation}, t.stretch"
@@ -120,7 +120,8 @@ def _of_epochs(condition: str) -> str:
     )
     whole = (
         f"SELECT t.*, t.follows AND min(t.members) OVER ({epoch}, t.follows {order} {until_now}) "
-        f">= first_value(t.members) OVER ({epoch}, t.follows {order}) AS whole FROM ({of_number}) t"
+        f">= first_value(t.members) OVER ({epoch}, t.follows {order}) AND t.members = max(t.members) "
+        f"OVER ({epoch}, t.follows {order} {until_now}) AS whole FROM ({of_number}) t"
     )
     telling = (
         f"SELECT t.*, t.offset = max(CASE WHEN t.whole THEN t.offset END) OVER ({epoch}) AS tells FROM ({whole}) t"

@@ -33,7 +33,7 @@ PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
 Listed = Sequence[tuple[datetime, int, str]]
 """When a topic got this many partitions, 0: it was deleted; and its id, empty where none is known. In order of time."""
-Owned = Mapping[str, Mapping[str, set[int]]]
+OwnedByTopic = Mapping[str, Mapping[str, set[int]]]
 """The partitions that members had, by topic and its id, which is empty where the record has none."""
 
 
@@ -50,7 +50,7 @@ class State:
     at: datetime
     until: datetime
     topics: tuple[str, ...]
-    owned: Owned
+    owned: OwnedByTopic
     is_first: bool = False
     is_last: bool = False
     gone: frozenset[str] = frozenset()
@@ -300,7 +300,7 @@ class _Recorded:
         )
         self._given = _given(reader, [row for row in rows if row["snapshot_id"] in self._assigned])
 
-    def owned(self, snapshot_id: str) -> Owned:
+    def owned(self, snapshot_id: str) -> OwnedByTopic:
         """The partitions that members of a state had."""
         found: dict[str, dict[str, set[int]]] = {}
         for (topic, topic_id), numbers in self._owned.get(snapshot_id, {}).items():

@@ -16,7 +16,7 @@ from groupledger.answers.topic_partitions import partitions
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from groupledger.answers.causes import Side
@@ -84,11 +84,14 @@ def what_if(
     after = [*stay, *new]
     if not after:
         raise Fault("NO_MEMBERS", f"group {group_id!r} has {numbered(len(before), 'member')}: none would be left")
-    scenario = _scenario(assignor or _assignor(side), cluster, side, known, after)
+    listed = _listed(cluster, side, known)
+    counts = {topic: (topic_id, _shown(side, topic, topic_id, count)) for topic, (topic_id, count) in listed.items()}
+    scenario = _scenario(assignor or _assignor(side), side, counts, after)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
     told = tuple(_moves(before, after, given))
     names = tuple(row["member_id"] for row in new), tuple(sorted(gone))
-    return _answer((cluster, group_id), side, scenario, names, told, (*notes, *_assumed(side, after)))
+    older = [*_older(listed, counts)]
+    return _answer((cluster, group_id), side, scenario, names, told, (*notes, *_assumed(side, after), *older))
 
 
 def _answer(
@@ -186,14 +189,36 @@ def _assumed(side: Side, after: list[Record]) -> Iterator[str]:
         yield "members name racks: those of replicas are left aside here"
 
 
-def _scenario(assignor: str, cluster: str, side: Side, known: States, after: list[Record]) -> dict[str, Any]:
-    """The group as `core.scenario` takes it, with the topics as they are listed at the time of the state."""
+def _listed(cluster: str, side: Side, known: States) -> dict[str, tuple[str | None, int]]:
+    """The topics as they are listed at the time of the state."""
     missing = known.not_listed(cluster, side, side.at)
     if missing:
         message = f"no topic listing has {', '.join(missing)} at the time of {side.snapshot_id}"
         raise Fault("TOPIC_NOT_LISTED", f"{message}: the partition counts are not known; ingest a listing of topics")
     listed = known.listed(cluster, side.topics, side.at)
-    counts = {topic: found for topic, found in sorted(listed.items()) if found is not None}
+    return {topic: found for topic, found in sorted(listed.items()) if found is not None}
+
+
+def _shown(side: Side, topic: str, topic_id: str | None, count: int) -> int:
+    """The partitions of a topic: those that members have are there, though a listing may be older."""
+    by_name = side.group_type == CLASSIC or topic_id is None
+    entries = [entry for row in side.members for entry in row["recorded"] or () if entry["topic"] == topic]
+    own = (entry for entry in entries if by_name or entry["topic_id"] in (None, topic_id))
+    highest: int = max((number for entry in own for number in entry["partitions"]), default=-1)
+    return max(count, highest + 1)
+
+
+def _older(listed: Mapping[str, tuple[str | None, int]], counts: Mapping[str, tuple[str | None, int]]) -> Iterator[str]:
+    for topic, (_, count) in counts.items():
+        if count != listed[topic][1]:
+            taken = f"{topic} is taken to have {count} partitions, as members have"
+            yield f"{taken}: the listing of that time has {listed[topic][1]}"
+
+
+def _scenario(
+    assignor: str, side: Side, counts: Mapping[str, tuple[str | None, int]], after: list[Record]
+) -> dict[str, Any]:
+    """The group as `core.scenario` takes it."""
     stayed = {row["member_id"] for row in side.members}
     serverside = assignor.startswith(SERVER)
     members = []
