@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.explanation import explain
 from groupledger.answers.listings import clusters, coverage, findings, groups, history, quarantine, runs
 from groupledger.answers.rebalance import moves, rebalance
 from groupledger.cli import main
@@ -280,7 +281,7 @@ def test_listings_are_in_order_cut_and_counted(ledger, query, total, first):
 
 
 def test_a_member_that_leaves_is_of_the_epoch_that_it_leads_to(written):
-    """It gives up its partitions before the next epoch is recorded, and so may a static one that comes back."""
+    """It gives up its partitions before the next epoch is recorded. A static one comes back within its epoch."""
     before = None
     snapshots = []
     for offset, epoch, members in ((10, 2, 0), (11, 2, 2), (12, 3, 2), (13, 3, 2), (14, 3, 1), (15, 3, 2), (16, 4, 1)):
@@ -293,8 +294,11 @@ def test_a_member_that_leaves_is_of_the_epoch_that_it_leads_to(written):
     assert [(one.previous_snapshot_id, one.snapshot_id) for one in told] == [
         (None, "log/dev/0/11"),
         ("log/dev/0/11", "log/dev/0/13"),
-        ("log/dev/0/13", "log/dev/0/16"),
+        ("log/dev/0/15", "log/dev/0/16"),
     ]
+    back = explain(reader, "left", offset=15).rebalance
+    assert (back.generation, back.previous_snapshot_id, back.snapshot_id) == (3, "log/dev/0/13", "log/dev/0/15")
+    assert [each.offset for each in told[1].others] == [15]
 
 
 @pytest.mark.parametrize(("version", "user_data", "written_as"), [

@@ -161,7 +161,7 @@ class ModernLog:
                 self.now_ms += 1_000
 
     def come_back(self, name: str, seconds: int = 30, rack: str | None = None) -> ModernLog:
-        """A static member comes back under a new member id, in the same epoch; the next one shows it."""
+        """A static member comes back under a new member id, in the same epoch."""
         old = self.seats[name]
         self.now_ms += 1_000 * seconds
         for kind in (CURRENT, TARGET, MEMBER):
@@ -171,7 +171,7 @@ class ModernLog:
         self._put(TARGET, TargetAssignmentMember(self._assigned(seat.target or ())), seat.member_id)
         self._hold(name, seat.has, 0, STABLE)
         self._hold(name, seat.has, self.epoch, STABLE)
-        self._noted.append("member-restarted")
+        self.label.cause(self.epoch, "member-restarted")
         return self
 
     def hold(self, name: str, text: str, seconds: int = 1) -> ModernLog:
@@ -195,7 +195,7 @@ class ModernLog:
 
     def history(self, origin: str = "made") -> History:
         """What was written."""
-        assert set(self._noted) <= {"member-restarted"}, f"{self.title}: {self._noted} led to no epoch"
+        assert not self._noted, f"{self.title}: {self._noted} led to no epoch"
         return History(self.title, self.what, origin, self.lines, self.topics.lines, self.label)
 
     def _hold(self, name: str, has: TopicPartitions, epoch: int, state: int, pending: TopicPartitions = ()) -> None:

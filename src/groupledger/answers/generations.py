@@ -1,9 +1,11 @@
 """The snapshots of a generation (or group epoch), and which of them tells of the rebalance.
 
 A record of a classic group is a rebalance by itself. A group that its coordinator assigns writes many records in an
-epoch. Of these the last one tells of the rebalance before a member left: a member that leaves or, static, comes back
-gives up its partitions before the log tells of the epoch that follows. And a coordinator may go on to the next epoch
-before it has made a target for one: what was recorded in it is told with the next epoch that has a target.
+epoch. Of these the last one tells of the rebalance before a member left: a member that leaves gives up its partitions
+before the log tells of the epoch that follows. A static member that comes back does so within the epoch: from there on
+the states are told by themselves, as a rewrite of a classic generation is, and the next epoch begins from them. And a
+coordinator may go on to the next epoch before it has made a target for one: what was recorded in it is told with the
+next epoch that has a target.
 """
 
 from __future__ import annotations
@@ -68,9 +70,9 @@ class Selected(NamedTuple):
 def told_states(condition: str, of_classic: str = "true") -> str:
     """Select the states `t` that a condition holds for; of classic groups only those that meet another one, too.
 
-    `number`: the generation or epoch that a state is told with; `tells`: whether it is the one that tells of it. Then
-    `before_id` is the state that the generation or epoch began from. `began_at`, `last_offset` and `records` are of all
-    states with that number.
+    `number`: the generation or epoch that a state is told with; `tells`: whether it is the one that tells of it, or of
+    the part of it that begins when a static member came back. Then `before_id` is the state that it began from.
+    `began_at`, `last_offset` and `records` are of all states of that part.
     """
     alone = (
         f"SELECT {_COLUMNS}, {_NUMBER} AS number, t.observed_at AS began_at, t.offset AS last_offset, "
@@ -86,14 +88,14 @@ def _of_epochs(condition: str) -> str:
     A group that was converted and came back has several stretches: in each, the state before is one of these, but for
     the first. `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the
     epoch in which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the
-    last member was just leaving. `follows`: the state is not from before the target; `whole`: nor has anybody left
-    since. Where the log was compacted, an epoch may begin with some of its members, and the others follow.
+    last member was just leaving. `follows`: the state is not from before the target; `whole`: nor has it fewer members
+    than the first of these. Where it is so again within the epoch, a static member came back: a `part` begins.
     """
     incarnation = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
     life = f"{incarnation}, t.stretch"
     epoch = f"{life}, coalesce(t.number, -1)"
+    part = f"{epoch}, t.part"
     order = "ORDER BY t.offset, t.snapshot_id"
-    until_now = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     marked = (
         f"SELECT {_COLUMNS}, {_NUMBER} AS own_number, t.target_epoch, t.group_epoch, CASE WHEN t.previous_snapshot_id "
         f"<> lag(t.snapshot_id) OVER ({incarnation} {order}) THEN 1 ELSE 0 END AS anew "
@@ -114,17 +116,21 @@ def _of_epochs(condition: str) -> str:
     )
     of_number = (
         f"SELECT t.*, t.counts OR NOT max(t.counts) OVER ({epoch}) AS follows, "
-        f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first, "
-        f"first_value(t.observed_at) OVER ({epoch} {order}) AS began_at, "
-        f"max(t.offset) OVER ({epoch}) AS last_offset, count(*) OVER ({epoch}) AS records FROM ({by_number}) t"
+        f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first FROM ({by_number}) t"
     )
     whole = (
-        f"SELECT t.*, t.follows AND min(t.members) OVER ({epoch}, t.follows {order} {until_now}) "
-        f">= first_value(t.members) OVER ({epoch}, t.follows {order}) AND t.members = max(t.members) "
-        f"OVER ({epoch}, t.follows {order} {until_now}) AS whole FROM ({of_number}) t"
+        f"SELECT t.*, t.follows AND t.members >= first_value(t.members) OVER ({epoch}, t.follows {order}) AS whole "
+        f"FROM ({of_number}) t"
     )
+    returned = (
+        f"SELECT t.*, CASE WHEN t.whole AND NOT lag(t.whole) OVER ({epoch}, t.follows {order}) THEN 1 ELSE 0 END "
+        f"AS returns FROM ({whole}) t"
+    )
+    in_parts = f"SELECT t.*, sum(t.returns) OVER ({epoch} {order}) AS part FROM ({returned}) t"
     telling = (
-        f"SELECT t.*, t.offset = max(CASE WHEN t.whole THEN t.offset END) OVER ({epoch}) AS tells FROM ({whole}) t"
+        f"SELECT t.*, t.offset = max(CASE WHEN t.whole THEN t.offset END) OVER ({part}) AS tells, "
+        f"first_value(t.observed_at) OVER ({part} {order}) AS began_at, "
+        f"max(t.offset) OVER ({part}) AS last_offset, count(*) OVER ({part}) AS records FROM ({in_parts}) t"
     )
     told_before = (
         "last_value(CASE WHEN t.tells THEN t.snapshot_id END) IGNORE NULLS "
@@ -220,8 +226,8 @@ def select(reader: Reader, group_id: str, cluster: str | None, which: Selection)
             text = f"group {group_id!r} has no generation {generation} in incarnation {incarnation}: it has one in "
             raise Fault("UNKNOWN_GENERATION", text + ", ".join(sorted({str(row["incarnation"]) for row in found})))
     chosen = choose(among)
-    if anchor is not None and anchor["tells"]:
-        chosen = next(row for row in among if row["snapshot_id"] == anchor["snapshot_id"])
+    if anchor is not None:
+        chosen = next((row for row in among if row["tells"] and row["last_offset"] == anchor["last_offset"]), chosen)
     same = [row for row in found if row is not chosen]
     others = (OtherRebalance(**{name: row[name] for name in OtherRebalance.__slots__}) for row in same if row["tells"])
     return Selected(chosen, same, tuple(others))

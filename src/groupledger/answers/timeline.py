@@ -1,7 +1,8 @@
 """The history of groups as a person reads it: an entry a rebalance, with its cause and what came of it.
 
 Of a classic group each record is an entry: generations, and rewrites, in which a static member came back. A group that
-its coordinator assigns writes many records in an epoch: they are one entry (`generations`).
+its coordinator assigns writes many records in an epoch: they are one entry, and one more for each return of a static
+member within the epoch (`generations`).
 """
 
 from __future__ import annotations
