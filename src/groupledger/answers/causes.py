@@ -176,7 +176,7 @@ def _of_members(before: Side, after: Side) -> Iterator[Cause]:
         elif instance is not None and instance in static_before and static_before[instance]["member_id"] not in has:
             was = static_before[instance]
             gone.pop(was["member_id"], None)
-            yield _successor(was, row)
+            yield _successor(was, row, after.group_type)
             yield from _of_one(was, row)
         else:
             yield Cause(CauseKind.MEMBER_JOINED, name, f"{_member(row)} joined")
@@ -185,14 +185,23 @@ def _of_members(before: Side, after: Side) -> Iterator[Cause]:
         yield Cause(CauseKind.MEMBER_GONE, name, text)
 
 
-def _successor(was: Record, row: Record) -> Cause:
-    """A static member under a new member id. Another client id is not what a restart alone leaves."""
+def _successor(was: Record, row: Record, group_type: str) -> Cause:
+    """A static member under a new member id. Another client id is not what a restart alone leaves.
+
+    Whoever joins with the classic protocol gets the instance id, even while its member lives, and a classic group keeps
+    that one's client id and host. With the protocol of KIP-848 only one that gave the id up, or is gone, is replaced.
+    """
     name, instance = row["member_id"], row["group_instance_id"]
     if row["client_id"] != was["client_id"]:
         text = f"the instance id {instance} was taken over by another client: {_member(row)}, before {_member(was)}"
         return Cause(CauseKind.MEMBER_REPLACED, name, text, was["member_id"])
     hosts = f" on another host ({row['host']}, before {was['host']})" if row["host"] != was["host"] else ""
     text = f"the static member {instance} came back as {name}{hosts}, before {was['member_id']}"
+    if group_type == CLASSIC or row.get("subscription_version") is not None:
+        text = (
+            f"the static member {instance} has a new member id, {name}{hosts}, before {was['member_id']}: it restarted, "
+            "or another process took the instance id over (the log does not say which)"
+        )
     return Cause(CauseKind.MEMBER_RESTARTED, name, text, was["member_id"])
 
 

@@ -22,7 +22,7 @@ MOST_NAMED = 2
 _WORDS = {  # by the value of a CauseKind: its module is imported for an answer only
     "member-joined": "{} joined",
     "member-gone": "{} gone",
-    "member-restarted": "{} restarted",
+    "member-restarted": "{} restarted or took over",
     "member-replaced": "{} took an instance id over",
     "subscription-changed": "{} subscribed anew",
     "rack-changed": "{} changed racks",

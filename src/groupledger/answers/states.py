@@ -171,7 +171,7 @@ def states(
     rows = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
-        f"t.rack_id, t.topics, t.recorded, t.target FROM current_member_snapshots t WHERE {asked} "
+        f"t.rack_id, t.subscription_version, t.topics, t.recorded, t.target FROM current_member_snapshots t WHERE {asked} "
         "ORDER BY t.offset, t.member_order",
         **named,
     )

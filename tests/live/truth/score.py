@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -36,6 +36,8 @@ ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADE
 FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
 DIFFERS_ALONE = ("that nobody had found an owner", "assigned for the first time", "is assigned again")
 """How it is said what differs in the record, which is true, where it does not show why."""
+OR_TAKEN_OVER, EITHER = "or another process took the instance id over", "member-restarted or taken over"
+"""How it is said that a member has a new id for one of two reasons, of which a classic group's record shows neither."""
 LEFT = "is gone: it left ("
 """How it is said that a member left and nothing else; a client whose poll is late says so itself and leaves."""
 UNNAMED = "id:"
@@ -194,6 +196,8 @@ def _outcome(window: Window, told: Told, before: set[Token]) -> tuple[Outcome, s
 def _true(window: Window) -> set[Token]:
     """What may be said. That a topic is there is true where it was made again, or its first member has come."""
     topics = set(window.act.get("topics", ()))
+    if (either := _either(window.causes)) != window.causes:
+        return {*window.causes, *either}
     if window.act["act"] == "remake" or (window.act["act"] == "join" and not window.members):
         return {*window.causes} | {(f.APPEARED, topic) for topic in topics}
     return {*window.causes} | ({(f.EMPTIED, None)} if window.empties else set())
@@ -205,11 +209,18 @@ def _missing(window: Window, every: set[Token]) -> set[Token]:
         return set()
     if window.act["act"] == "remake" and every & _true(window):
         return set()
-    return {*window.causes} - every
+    return set() if _either(window.causes) <= every else {*window.causes} - every
+
+
+def _either(causes: Iterable[Token]) -> frozenset[Token]:
+    """The same, with both causes of a new member id as one."""
+    return frozenset((EITHER if kind in (f.RESTARTED, f.TAKEN_OVER) else kind, about) for kind, about in causes)
 
 
 def _token(day: Facts, cause: Any) -> Token:
     kind = SAID.get(str(cause.kind)) or SAID[f"{cause.kind} {cause.about}"]
+    if kind == f.RESTARTED and OR_TAKEN_OVER in cause.what:
+        kind = EITHER
     if kind in ABOUT_NOTHING or cause.about is None:
         return kind, None
     return kind, day.clients.get(cause.about, cause.about)
