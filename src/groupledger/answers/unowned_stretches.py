@@ -212,9 +212,10 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
 
 
 def told(stretch: Stretch) -> str:
-    """`clicks-1 had no owner for 12.400 s, from 2026-11-21T13:51:29.462Z on`."""
+    """`clicks-1 had no owner for 12.400 s, from 2026-11-21T13:51:29.462Z to 2026-11-21T13:51:41.862Z`."""
     since = "from before" if stretch.from_before else "from"
-    end = "to the end of the record" if stretch.open_ended else f"to {iso(stretch.until)}"
+    until = iso(stretch.until)
+    end = f"on (still at {until}, as far as known)" if stretch.open_ended else f"to {until}"
     place = f"{stretch.topic}-{stretch.partition}"
     return f"{place} had no owner for {length(stretch.length)}, {since} {iso(stretch.since)} {end}"
 
