@@ -1,12 +1,13 @@
 """Why a group rebalanced: each cause by what differs, and what came of it, from rows written down here."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.causes import Moved, Side, causes, moved
+from groupledger.answers.causes import CauseKind, Moved, Side, causes, moved
 from groupledger.answers.explanation import explain
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli import main
@@ -106,9 +107,20 @@ def test_a_cause_is_what_differs(case):
 def test_what_a_static_member_that_came_back_does_on_another_host_is_said():
     was, now = (member(f"s-{n}", instance="i", client_id="x", host=f"/10.0.0.{n}") for n in (1, 2))
     [cause] = causes(side(was), side(now))
-    assert (
-        cause.what == "the static member i came back as s-2 on another host (/10.0.0.2, before /10.0.0.1), before s-1"
+    assert cause.what == (
+        "the static member i has a new member id, s-2 on another host (/10.0.0.2, before /10.0.0.1), before s-1: "
+        "it restarted, or another process took the instance id over (the log does not say which)"
     )
+
+
+@pytest.mark.parametrize(("version", "taken"), [(None, False), (3, True)])
+def test_only_a_member_of_the_classic_protocol_may_have_taken_an_instance_id_over(version, taken):
+    """The coordinator of a KIP-848 group refuses others an instance id (UNRELEASED_INSTANCE_ID) while it is in use."""
+    was, now = (member(f"s-{n}", instance="i", client_id="x", subscription_version=version) for n in (1, 2))
+    [cause] = causes(*(replace(side(each), group_type="consumer") for each in (was, now)))
+    assert cause.kind is CauseKind.MEMBER_RESTARTED
+    assert ("another process took the instance id over" in cause.what) is taken
+    assert taken or cause.what == "the static member i came back as s-2, before s-1"
 
 
 def test_a_takeover_by_another_client_names_both():
@@ -226,7 +238,8 @@ def test_an_explanation_asks_few_queries(place):
             self.asked += 1
             return super().query(sql, **values)
 
-    for generation, most in ((1, 9), (2, 10), (4, 10)):
+    # Two of them since causes rest on what members had earlier, and attributions on what the leader wrote.
+    for generation, most in ((1, 9), (2, 11), (4, 11)):
         reader = Counting(place)
         explain(reader, "pay", None, generation)
         assert reader.asked <= most

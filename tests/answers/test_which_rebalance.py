@@ -92,7 +92,8 @@ def test_what_is_not_there_is_refused(place, which, code, text):
 
 
 def test_for_a_person_the_time_asked_for_is_said_and_other_rebalances_are_listed(place):
-    told = ask(place, "pay", "--at", "2026-11-21T14:06:30Z").stdout.splitlines()
+    *told, known = ask(place, "pay", "--at", "2026-11-21T14:06:30Z").stdout.splitlines()
+    assert known.startswith("known up to 2026-11-21T14:07:00.000Z")
     assert "in force at 2026-11-21T14:06:30.000Z" in told
     assert [" ".join(line.split()) for line in told[told.index("other rebalances to generation 2") :]] == [
         "other rebalances to generation 2",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.recorded_history import group_records
+from groupledger.answers.rows import matching, records
 from groupledger.core.length import length
 from groupledger.core.wire.faults import DecodeFault
 from groupledger.core.wire.offsets_log import decode
@@ -46,7 +46,9 @@ def with_departures(
 
 
 def _members(reader: Reader, group: tuple[str, str], state: Side) -> dict[str | None, ClassicGroupMember]:
-    for key, value in group_records(reader, *group, state.offset):
+    condition, values = matching("t.", cluster_id=group[0], group_id=group[1], offset=state.offset)
+    found = records(reader, f"SELECT t.key, t.value FROM current_log_records t WHERE {condition}", **values)
+    for key, value in sorted((row["key"], row["value"]) for row in found if row["key"] and row["value"]):
         try:
             record = decode(key, value).value
         except DecodeFault:

@@ -130,7 +130,8 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
     ids = [each for each in (snapshot_id, previous) if each is not None]
     results = _results(reader, chosen, ids)
     known = states(reader, condition, values, ids, computed=False).with_results(results)
-    known = known.with_given(reader, condition, values)
+    if previous is not None:  # the first state has no causes to be told from it
+        known = known.with_given(reader, condition, values)
     before, after = known.pair(chosen["cluster_id"], group_id, previous, snapshot_id)
     told = Rebalance(
         cluster_id=chosen["cluster_id"],

@@ -49,13 +49,6 @@ def group_log(reader: Reader, group_id: str, cluster_id: str, log_partition: int
     )
 
 
-def group_records(reader: Reader, cluster_id: str, group_id: str, offset: int) -> list[tuple[bytes, bytes | None]]:
-    """Key and value of the records of a group at an offset; none where their bytes are not kept."""
-    condition, values = matching("t.", cluster_id=cluster_id, group_id=group_id, offset=offset)
-    found = records(reader, f"SELECT t.key, t.value FROM current_log_records t WHERE {condition}", **values)
-    return sorted((row["key"], row["value"]) for row in found if row["key"] and row["value"])
-
-
 def _rows(reader: Reader, kind: type[R], rows: str, order: str, values: dict[str, Value]) -> list[R]:
     """Rows as the fold has them: moments in milliseconds, lists and structs as tuples."""
     columns = ", ".join(f"t.{name}" for name in kind._fields)

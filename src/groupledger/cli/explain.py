@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.generations import CLASSIC
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain
 from groupledger.cli.times import read_time
@@ -80,6 +79,8 @@ def explain(
 
 def tell(output: Output, answer: Explanation, at: datetime | None = None) -> None:
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
+    from groupledger.answers.generations import CLASSIC
+
     told = answer.rebalance
     output.title(told.title)
     output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")

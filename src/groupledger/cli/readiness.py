@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.spoken import assignor_of, spans
 from groupledger.cli.fitting import Column
 from groupledger.cli.options import Job, takes_config
@@ -92,6 +90,9 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
 
 
 def _row(each: GroupReadiness) -> tuple[object, ...]:
+    from groupledger.answers.generations import CLASSIC
+    from groupledger.answers.recorded_states import CONSUMER
+
     moves = [forecast.moves for forecast in each.forecasts] or [None, None]
     codes = ", ".join(reason.code for reason in each.reasons) or None
     kind = CONSUMER if each.readiness is Readiness.CONVERTED else CLASSIC
