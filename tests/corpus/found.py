@@ -59,7 +59,7 @@ def _read_in(rows: Rows, name: str, lines: list[Line], listings: list[Line]) -> 
     """Write down the facts of a history; gives what is computed from."""
     changes = changes_of(listings)
     rows["topic_snapshots"] += topic_rows(name, changes)
-    for group, of_group in _by_group(lines).items():
+    for group, of_group in by_group(lines).items():
         rows["log_records"] += log_record_rows(name, group, of_group)
         folded = fold_group(name, of_group, None, TopicHistory(changes))
         for table in FACTS:
@@ -67,7 +67,7 @@ def _read_in(rows: Rows, name: str, lines: list[Line], listings: list[Line]) -> 
         yield from bucket_of(group, folded, of_group, states_of(listings), cluster_id=name)
 
 
-def _by_group(lines: list[Line]) -> Mapping[str, tuple[LogRow, ...]]:
+def by_group(lines: list[Line]) -> Mapping[str, tuple[LogRow, ...]]:
     groups: dict[str, list[LogRow]] = {}
     for line in lines:
         key, value = b64decode(line["key"]), line["value"]

@@ -199,8 +199,8 @@ def _successor(was: Record, row: Record, group_type: str) -> Cause:
     text = f"the static member {instance} came back as {name}{hosts}, before {was['member_id']}"
     if group_type == CLASSIC or row.get("subscription_version") is not None:
         text = (
-            f"the static member {instance} has a new member id, {name}{hosts}, before {was['member_id']}: it restarted, "
-            "or another process took the instance id over (the log does not say which)"
+            f"the static member {instance} has a new member id, {name}{hosts}, before {was['member_id']}: "
+            "it restarted, or another process took the instance id over (the log does not say which)"
         )
     return Cause(CauseKind.MEMBER_RESTARTED, name, text, was["member_id"])
 

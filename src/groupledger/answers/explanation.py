@@ -79,7 +79,7 @@ def explain(
     told, known = with_states(reader, group_id, cluster, Selection(generation, **which))
     differs = known.difference(told.cluster_id, told.group_id, told.previous_snapshot_id, told.snapshot_id)
     before = differs.before
-    changed = tuple(_unowned(reader, told, assigned_ids(differs.after)))
+    changed = tuple(_unowned(reader, told, known, differs.after))
     lasting = _unowned_still(reader, told, known, differs.after, {(each.topic, each.partition) for each in changed})
     nobody = (*changed, *lasting)
     rounds, settled = _rounds(reader, told, differs.after)
@@ -132,11 +132,9 @@ def _unowned_still(
 
 def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, int | None]:
     """How many generations of a classic group it took until no other had to follow, and the last of them."""
-    if told.group_type != CLASSIC:
+    if told.group_type != CLASSIC or state.kind != GENERATION or state.verdict == INVALID:
         return None, None
-    if state.verdict == INVALID:
-        return None, None
-    if state.kind == GENERATION and state.verdict is not None and not state.follow_up:
+    if state.verdict is not None and not state.follow_up:
         return 1, told.generation
     condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
     later = records(
@@ -156,10 +154,10 @@ def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, i
     return None, None
 
 
-def _unowned(reader: Reader, told: Rebalance, assigned: frozenset[str] | None) -> Iterator[Unowned]:
+def _unowned(reader: Reader, told: Rebalance, known: States, state: Side) -> Iterator[Unowned]:
     """Partitions that this state left with nobody, until somebody got them; and those that it gave an owner again.
 
-    `assigned`: the ids of topics of which members are to have partitions; what they lost of others is nobody's to have.
+    Not of topics that nobody subscribes to any more, nor those that the topic of this name no longer has.
     """
     condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
     here = f"{condition} AND t.snapshot_id = :snapshot_id AND t.topic IS NOT NULL"
@@ -177,12 +175,17 @@ def _unowned(reader: Reader, told: Rebalance, assigned: frozenset[str] | None) -
         snapshot_id=told.snapshot_id,
         **values,
     )
+    assigned = assigned_ids(state)  # of topics that members are to have: what they lost of others is no one's to have
     by_name = assigned is None
     for place, some in groupby(rows, lambda row: (row["topic"], row["partition"], by_name or row["topic_id"])):
         of_one, (topic, partition, topic_id) = list(some), place
         at, offset, owner = of_one[0]["at"], of_one[0]["offset"], of_one[0]["to_member_id"]
+        if any((row["to_member_id"] is None) is not (owner is None) for row in of_one):
+            continue  # taken away of one topic and given of another of this name
         others = [row for row in of_one if row["other"] is not None]
         if owner is None:
+            if state.members and (topic not in state.topics or known.is_gone(told.cluster_id, topic, partition, at)):
+                continue
             later = [row["other"] for row in others if row["other_offset"] > offset and row["other_member"] is not None]
             if assigned is None or topic_id in assigned | {None}:
                 yield Unowned(topic, partition, at, later[0] if later else None)

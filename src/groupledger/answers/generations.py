@@ -89,7 +89,7 @@ def _of_epochs(condition: str) -> str:
     the first. `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the
     epoch in which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the
     last member was just leaving. `follows`: the state is not from before the target; `whole`: nor has it fewer members
-    than the first of these. Where it is so again within the epoch, a static member came back: a `part` begins.
+    than one before it. Where it is so again within the epoch, a static member came back: a `part` begins.
     """
     incarnation = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
     life = f"{incarnation}, t.stretch"
@@ -119,8 +119,8 @@ def _of_epochs(condition: str) -> str:
         f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first FROM ({by_number}) t"
     )
     whole = (
-        f"SELECT t.*, t.follows AND t.members >= first_value(t.members) OVER ({epoch}, t.follows {order}) AS whole "
-        f"FROM ({of_number}) t"
+        f"SELECT t.*, t.follows AND t.members = max(t.members) OVER ({epoch}, t.follows {order} "
+        f"ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS whole FROM ({of_number}) t"
     )
     returned = (
         f"SELECT t.*, CASE WHEN t.whole AND NOT lag(t.whole) OVER ({epoch}, t.follows {order}) THEN 1 ELSE 0 END "

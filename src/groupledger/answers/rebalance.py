@@ -225,13 +225,28 @@ def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:
     return tuple(f"{row['code']}: {row['evidence']}" for row in records(reader, query, **values))
 
 
+def _end_of_incarnation_before(reader: Reader, chosen: Record) -> int:
+    if chosen["incarnation"] <= 1:
+        return -1
+    condition, values = _of_group(chosen)
+    query = (
+        f"SELECT max(t.offset) AS last FROM current_group_snapshots t WHERE {condition} "
+        "AND t.incarnation < :incarnation"
+    )
+    [row] = records(reader, query, **values, incarnation=chosen["incarnation"])
+    return -1 if row["last"] is None else int(row["last"])
+
+
 def _gaps(reader: Reader, chosen: Record, before: Side | None) -> tuple[str, ...]:
-    """Gaps of the group's history behind the snapshot before, and of its log partition, up to this one."""
+    """Gaps of the group's history behind the snapshot before, and of its log partition, up to this one.
+
+    The first snapshot of an incarnation has none before it: they are those behind the incarnation before.
+    """
     log = chosen["snapshot_id"].rpartition("/")[0] + "/"
     values = {
         "cluster_id": chosen["cluster_id"],
         "group_id": chosen["group_id"],
-        "since": -1 if before is None else before.offset,
+        "since": _end_of_incarnation_before(reader, chosen) if before is None else before.offset,
         "until": chosen["offset"],
         "log": log,
         "length": len(log),

@@ -139,6 +139,13 @@ class States:
         known = {topic: self.topics.get((cluster, topic), ()) for topic in sorted(side.topics)}
         return [topic for topic, lives in known.items() if not lives or at < lives[0].since]
 
+    def is_gone(self, cluster: str, topic: str, partition: int, at: datetime) -> bool:
+        """Whether a listing had the partition, and the one of the moment no longer has it."""
+        lives = self.topics.get((cluster, topic), ())
+        life = life_at(lives, at)
+        had = any(each.since <= at and partition < each.partition_count for each in lives)
+        return had and (life is None or partition >= life.partition_count)
+
     def unlisted(self, cluster: str, side: Side) -> list[str]:
         """Topics subscribed to that no listing had at the time of the state: deleted ones, too."""
         counts = self.listed(cluster, side.topics, side.at)
@@ -171,7 +178,8 @@ def states(
     rows = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
-        f"t.rack_id, t.subscription_version, t.topics, t.recorded, t.target FROM current_member_snapshots t WHERE {asked} "
+        "t.rack_id, t.subscription_version, t.topics, t.recorded, t.target "
+        f"FROM current_member_snapshots t WHERE {asked} "
         "ORDER BY t.offset, t.member_order",
         **named,
     )

@@ -20,13 +20,12 @@ from groupledger.answers.reach import known, reaches
 from groupledger.answers.rows import alike, matching, one_of, records
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import states
-from groupledger.answers.topic_partitions import partitions
 from groupledger.answers.topics import life_at
 from groupledger.core.moment import iso
 from groupledger.core.since import placed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from groupledger.answers.causes import Side
     from groupledger.answers.rows import GroupKey, Reader, Record, Value
@@ -222,11 +221,32 @@ class _Groups:
         losses = self._last_changes(groups, places, known)
         offsets = [losses[place]["offset"] if place in losses else -1 for place in places]
         history = self._histories(groups, min(offsets))
+        shown = self._shown(groups, places)
         for place, side in places.items():
             lost = losses.get(place)
             if lost is None or lost["to_member_id"] is None:
                 lives = known.topics[place[0], place[2]]
-                yield _explained(place, side, lost, history[place[:2]], lives, of_groups.until(place[:2]))
+                existed = _existed(place, side, shown.get(place), lives, of_groups.until(place[:2]))
+                yield _explained(place, existed, lost, history[place[:2]], lives, of_groups.until(place[:2]))
+
+    def _shown(self, groups: set[GroupKey], places: Iterable[Place]) -> dict[Place, datetime]:
+        """When a member of the group first had the partition or a later one of its topic, which thus existed."""
+        of_groups, values = self.among(groups)
+        by_name, names = one_of("t.topic", "topic", sorted({topic for *_, topic, _ in places}))
+        query = (
+            "SELECT t.cluster_id, t.group_id, t.topic, t.partition, min(t.at) AS at FROM current_ownership_changes t "
+            f"WHERE {of_groups} AND {by_name} AND t.to_member_id IS NOT NULL AND t.at <= :moment "
+            "GROUP BY t.cluster_id, t.group_id, t.topic, t.partition"
+        )
+        given: dict[tuple[str, str, str], list[tuple[int, datetime]]] = {}
+        for row in records(self.reader, query, **values, **names, moment=self.at):
+            of_topic = given.setdefault((row["cluster_id"], row["group_id"], row["topic"]), [])
+            of_topic.append((row["partition"], row["at"]))
+        found = {}
+        for place in places:
+            if moments := [at for number, at in given.get(place[:3], ()) if number >= place[3]]:
+                found[place] = min(moments)
+        return found
 
     def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
         """The last change of each of the partitions, of the topic that has the name now.
@@ -280,14 +300,19 @@ class _Groups:
 
 
 def _explained(
-    place: Place, side: Side, lost: Record | None, history: list[Record], lives: tuple[TopicLife, ...], at: datetime
+    place: Place,
+    existed: tuple[datetime, WhyUnowned, str],
+    lost: Record | None,
+    history: list[Record],
+    lives: tuple[TopicLife, ...],
+    at: datetime,
 ) -> UnownedPartition:
     """The latest of what had to happen: the partition is there, the topic is subscribed to, its last owner lost it."""
     cluster, group, topic, partition = place
     subscribed = list(takewhile(lambda state: topic in (state["topics"] or ()), history))
     reached = subscribed[-1] if subscribed else None
     numbers = {state["snapshot_id"]: state["number"] for state in history}
-    happened = [_existed(place, side, lost, lives, at)]
+    happened = [existed]
     if reached is not None:
         happened.append((reached["observed_at"], WhyUnowned.SUBSCRIBED, reached["snapshot_id"]))
     if lost is not None:
@@ -306,7 +331,7 @@ def _explained(
         snapshot_id=snapshot_id,
         last_member_id=None if had is None else had["from_member_id"],
         last_until=None if had is None else had["at"],
-        seen_in=side.snapshot_id,
+        seen_in=existed[2],
     )
 
 
@@ -318,24 +343,18 @@ def _is_of_this_topic(lost: Record, cluster: str, lives: tuple[TopicLife, ...], 
 
 
 def _existed(
-    place: Place, side: Side, lost: Record | None, lives: tuple[TopicLife, ...], at: datetime
+    place: Place, side: Side, shown: datetime | None, lives: tuple[TopicLife, ...], at: datetime
 ) -> tuple[datetime, WhyUnowned, str]:
     """Since when the partition is known to exist.
 
-    The first listing of a topic is the ledger's news, not the cluster's: a partition that had an owner before, or one
-    below a partition that has one, existed already.
+    The first listing of a topic is the ledger's news, not the cluster's: what a member had, or had a later partition
+    than, existed already.
     """
-    *_, topic, partition = place
-    listed, added = _listed_since(lives, partition, at), WhyUnowned.PARTITION_ADDED
-    if listed != lives[0].since:
-        return listed, added, side.snapshot_id
-    if lost is not None:
-        return min(listed, lost["at"]), added, side.snapshot_id
-    if any(
-        had == topic and number > partition for each in side.members for had, number in partitions(each["recorded"])
-    ):
-        return min(listed, side.at), added, side.snapshot_id
-    return listed, WhyUnowned.FIRST_LISTED, side.snapshot_id
+    listed = _listed_since(lives, place[3], at)
+    if listed != lives[0].since or shown is None:
+        why = WhyUnowned.PARTITION_ADDED if listed != lives[0].since else WhyUnowned.FIRST_LISTED
+        return listed, why, side.snapshot_id
+    return min(listed, shown), WhyUnowned.PARTITION_ADDED, side.snapshot_id
 
 
 def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) -> datetime:

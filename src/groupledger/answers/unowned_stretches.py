@@ -92,11 +92,14 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) ->
     """
     running: dict[_Place, Stretch] = {}
     reached: datetime | None = None
+    shown: dict[str, int] = {}
     for state in states_of_group:
+        for topic, ids in state.owned.items():
+            shown[topic] = max([shown.get(topic, -1), *(number for numbers in ids.values() for number in numbers)])
         if state.at != reached:
             yield from running.values()
             running = {}
-        for since, until, lacking in _pieces(state, listed):
+        for since, until, lacking in _pieces(state, listed, shown):
             for place in [each for each in running if each not in lacking]:
                 yield running.pop(place)
             for place in sorted(lacking):
@@ -118,15 +121,23 @@ _Place = tuple[str, int, str]
 """Topic, partition, topic id: a name used again is another topic."""
 
 
-def _pieces(state: State, listed: Mapping[str, Listed]) -> Iterator[tuple[datetime, datetime, set[_Place]]]:
-    """The state cut where its topics changed: from, to, and the partitions that existed then and had no owner."""
+def _pieces(
+    state: State, listed: Mapping[str, Listed], shown: Mapping[str, int]
+) -> Iterator[tuple[datetime, datetime, set[_Place]]]:
+    """The state cut where its topics changed: from, to, and the partitions that existed then and had no owner.
+
+    `shown`: the greatest partition of a topic that members had up to then. Up to it, partitions of the first listing
+    existed before that.
+    """
     changes = {when for topic in state.topics for when, *_ in listed.get(topic, ()) if state.at < when < state.until}
     cuts = [state.at, *sorted(changes), state.until]
     for since, until in pairwise(cuts):
         lacking = set()
         for topic in state.topics:
-            known = (each for each in reversed(listed.get(topic, ())) if each[0] <= since)
-            _, count, topic_id = next(known, (since, 0, ""))
+            of_topic = listed.get(topic, ())
+            _, first, first_id = of_topic[0] if of_topic else (since, 0, "")
+            before = since, min(first, shown.get(topic, -1) + 1), first_id
+            _, count, topic_id = next((each for each in reversed(of_topic) if each[0] <= since), before)
             if topic_id not in state.gone:  # else it was deleted after that listing
                 lacking |= {(topic, number, topic_id) for number in {*range(count)} - state.numbers(topic, topic_id)}
         yield since, until, lacking
