@@ -94,7 +94,6 @@ def _of_epochs(condition: str) -> str:
     incarnation = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
     life = f"{incarnation}, t.stretch"
     epoch = f"{life}, coalesce(t.number, -1)"
-    part = f"{epoch}, t.part"
     order = "ORDER BY t.offset, t.snapshot_id"
     marked = (
         f"SELECT {_COLUMNS}, {_NUMBER} AS own_number, t.target_epoch, t.group_epoch, CASE WHEN t.previous_snapshot_id "
@@ -114,9 +113,24 @@ def _of_epochs(condition: str) -> str:
     by_number = (
         f"SELECT {_COLUMNS}, t.stretch, t.counts, coalesce({next_number}, t.own_number) AS number FROM ({states}) t"
     )
+    telling = _with_parts(by_number, epoch, order)
+    told_before = (
+        "last_value(CASE WHEN t.tells THEN t.snapshot_id END) IGNORE NULLS "
+        f"OVER ({life} {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    )
+    return (
+        f"SELECT {_COLUMNS}, t.number, t.began_at, t.last_offset, t.records, t.tells, "
+        "CASE WHEN t.part > 0 OR t.previous_of_first IS NOT NULL "
+        f"THEN coalesce({told_before}, t.previous_of_first) END AS before_id FROM ({telling}) t"
+    )
+
+
+def _with_parts(states: str, epoch: str, order: str) -> str:
+    """Select these states with what is told of the part of their epoch: see `_of_epochs`."""
+    part = f"{epoch}, t.part"
     of_number = (
         f"SELECT t.*, t.counts OR NOT max(t.counts) OVER ({epoch}) AS follows, "
-        f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first FROM ({by_number}) t"
+        f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first FROM ({states}) t"
     )
     whole = (
         f"SELECT t.*, t.follows AND t.members = max(t.members) OVER ({epoch}, t.follows {order} "
@@ -127,19 +141,10 @@ def _of_epochs(condition: str) -> str:
         f"AS returns FROM ({whole}) t"
     )
     in_parts = f"SELECT t.*, sum(t.returns) OVER ({epoch} {order}) AS part FROM ({returned}) t"
-    telling = (
+    return (
         f"SELECT t.*, t.offset = max(CASE WHEN t.whole THEN t.offset END) OVER ({part}) AS tells, "
         f"first_value(t.observed_at) OVER ({part} {order}) AS began_at, "
         f"max(t.offset) OVER ({part}) AS last_offset, count(*) OVER ({part}) AS records FROM ({in_parts}) t"
-    )
-    told_before = (
-        "last_value(CASE WHEN t.tells THEN t.snapshot_id END) IGNORE NULLS "
-        f"OVER ({life} {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    )
-    return (
-        f"SELECT {_COLUMNS}, t.number, t.began_at, t.last_offset, t.records, t.tells, "
-        f"CASE WHEN t.previous_of_first IS NOT NULL THEN coalesce({told_before}, t.previous_of_first) END AS before_id "
-        f"FROM ({telling}) t"
     )
 
 
