@@ -88,7 +88,7 @@ def told(reader, entries):
 
 
 OFFSETS = "SELECT t.snapshot_id, t.offset FROM current_group_snapshots t"
-EVERY = 4
+EVERY = 9
 """Of so many rebalances one is explained: each takes a third of a second."""
 
 
@@ -241,7 +241,7 @@ def test_who_had_a_partition_is_who_its_timeline_says(reader):
 PLACES_SEEN = (
     "SELECT DISTINCT t.topic, t.partition FROM current_ownership_changes t WHERE t.topic IS NOT NULL ORDER BY 1, 2"
 )
-PLACES, MOMENTS = 9, 3
+PLACES, MOMENTS = 25, 3
 """Of so many partitions, and moments of one, one is asked for."""
 
 

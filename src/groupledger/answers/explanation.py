@@ -56,8 +56,8 @@ class Before:
 class Explanation:
     """A rebalance with its causes.
 
-    `rounds` is how many generations it took until no further one had to follow, None where no results say so; `settled`
-    is the last of them.
+    `rounds` is how many generations it took until no further one had to follow, None where no results say so, or
+    others joined or left before; `settled` is the last of them.
     """
 
     rebalance: Rebalance
@@ -139,7 +139,8 @@ def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, i
     condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
     later = records(
         reader,
-        f"SELECT t.generation, r.follow_up FROM current_group_snapshots t JOIN (SELECT t.snapshot_id, t.follow_up "
+        "SELECT t.generation, t.members, r.follow_up FROM current_group_snapshots t "
+        "JOIN (SELECT t.snapshot_id, t.follow_up "
         f"FROM current_rebalances t WHERE {condition} AND t.scenario = :scenario AND t.round = 1) r "
         f"ON r.snapshot_id = t.snapshot_id WHERE {condition} AND t.incarnation = :incarnation "
         f"AND t.generation >= :generation AND t.snapshot_kind = '{GENERATION}' ORDER BY t.offset",
@@ -149,6 +150,8 @@ def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, i
         **values,
     )
     for number, row in enumerate(later, 1):
+        if row["members"] != len(state.members):
+            return None, None  # others joined or went: what follows is of another rebalance, too
         if not row["follow_up"]:
             return number, row["generation"]
     return None, None
@@ -175,6 +178,7 @@ def _unowned(reader: Reader, told: Rebalance, known: States, state: Side) -> Ite
         snapshot_id=told.snapshot_id,
         **values,
     )
+    owned = {place for row in state.members for place in partitions(row["recorded"])}
     assigned = assigned_ids(state)  # of topics that members are to have: what they lost of others is no one's to have
     by_name = assigned is None
     for place, some in groupby(rows, lambda row: (row["topic"], row["partition"], by_name or row["topic_id"])):
@@ -184,6 +188,8 @@ def _unowned(reader: Reader, told: Rebalance, known: States, state: Side) -> Ite
             continue  # taken away of one topic and given of another of this name
         others = [row for row in of_one if row["other"] is not None]
         if owner is None:
+            if (topic, partition) in owned:
+                continue  # in a share group others may have it
             if state.members and (topic not in state.topics or known.is_gone(told.cluster_id, topic, partition, at)):
                 continue
             later = [row["other"] for row in others if row["other_offset"] > offset and row["other_member"] is not None]
