@@ -305,8 +305,8 @@ def test_gauges_say_what_the_reports_say(reader):
     assert not any(any(each) for key, each in sums.items() if key not in told_moves)
     answer = unowned_partitions(reader, within.end, limit=ALL)
     unowned = Counter((each.cluster_id, each.group_id) for each in answer.partitions)
-    for key, each in by_group.items():
-        assert each.unowned == (None if key in answer.not_known else unowned[key])
+    for key, of_one in by_group.items():
+        assert of_one.unowned == (None if key in answer.not_known else unowned[key])
     assert told_of.findings == audit(reader, asked).found
 
 
