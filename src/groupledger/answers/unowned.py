@@ -242,11 +242,8 @@ class _Groups:
         for row in records(self.reader, query, **values, **names, moment=self.at):
             of_topic = given.setdefault((row["cluster_id"], row["group_id"], row["topic"]), [])
             of_topic.append((row["partition"], row["at"]))
-        found = {}
-        for place in places:
-            if moments := [at for number, at in given.get(place[:3], ()) if number >= place[3]]:
-                found[place] = min(moments)
-        return found
+        had = {place: [at for number, at in given.get(place[:3], ()) if number >= place[3]] for place in places}
+        return {place: min(moments) for place, moments in had.items() if moments}
 
     def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
         """The last change of each of the partitions, of the topic that has the name now.
