@@ -23,7 +23,6 @@ IMPOSSIBLE = {
     "tests/core/protocol/test_generations.py has one",
 }
 """Codes and causes that no label can name, with the reason."""
-CLASSIC = "classic"
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +74,7 @@ def test_explain_says_the_same_as_what_was_found(reader):
             [group] = groups_of(reader, name)
             explained = explain(reader, group, name, int(generation))
             kinds = sorted(each.kind.value for each in explained.causes)
-            if explained.rebalance.group_type != CLASSIC or not explained.rebalance.same_generation:
+            if not explained.rebalance.others:
                 assert kinds == causes, (name, generation)
                 seen.update(kinds)
     by_offset = {CauseKind.GROUP_DELETED.value, CauseKind.MEMBER_REPLACED.value}
