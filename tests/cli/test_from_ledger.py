@@ -88,6 +88,13 @@ def test_an_empty_group_has_its_generation_and_no_members(tmp_path):
     assert [took["generation"] for took in event["rounds"]] == [6]
 
 
+@pytest.mark.parametrize("joins", [JOIN, JOIN | {"topics": [], "topic_regex": "a|b"}])
+def test_topics_that_only_a_script_names_are_those_of_the_last_listing(tmp_path, joins):
+    done = run_stuck(tmp_path, stuck().state(5, None), {"id": "x", "events": [joins]})
+    (event,) = json.loads(done.stdout)["events"]
+    assert [took["members"][0]["assigned"] for took in event["rounds"]] == [[["a", number] for number in range(4)]]
+
+
 def test_a_consumer_group_goes_on_where_its_record_tells_all(tmp_path):
     of = History("modern", kind="consumer").state(7, "m1 a:0,1 | m2 a:2,3", complete=True)
     done = run_stuck(tmp_path, of, {"id": "x", "events": [{"event": "leave", "member": "m2"}]})

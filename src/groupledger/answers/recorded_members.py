@@ -10,6 +10,8 @@ from groupledger.core.protocol.recorded_clients import recorded_group
 from groupledger.core.protocol.recorded_start import recorded_start
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from groupledger.answers.rows import Reader
     from groupledger.core.protocol.recorded_clients import RecordedGroup
     from groupledger.core.protocol.recorded_start import GroupStart
@@ -30,23 +32,26 @@ def recorded_members(
     return recorded, {topic: count for topic, count in counts.items() if count is not None}
 
 
-def members_now(reader: Reader, group_id: str, cluster: str | None = None) -> tuple[GroupStart, dict[str, int | None]]:
+def members_now(
+    reader: Reader, group_id: str, cluster: str | None = None, more: Iterable[str] | None = ()
+) -> tuple[GroupStart, dict[str, int | None]]:
     """Return the last recorded state of the group, and the partitions of its topics; None: the topic was deleted.
 
-    A topic that no listing names is missing. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `recorded_start`.
+    `more`: other topics; None: all of the cluster. A topic that no listing names is missing. Raises Fault:
+    UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `recorded_start`.
     """
     history = recorded_history(reader, group_id, cluster)
     found = recorded_start(history.groups, history.members)
     topics = {topic for join in found.joins for topic in join.topics}
     topics |= {topic for join in found.joins if join.seat is not None for topic, _ in join.seat.assigned}
-    return found, _partitions(reader, history.cluster_id, sorted(topics))
+    return found, _partitions(reader, history.cluster_id, None if more is None else sorted({*topics, *more}))
 
 
-def _partitions(reader: Reader, cluster: str, topics: list[str]) -> dict[str, int | None]:
-    """Return the counts of the last listing."""
-    if not topics:
+def _partitions(reader: Reader, cluster: str, topics: list[str] | None) -> dict[str, int | None]:
+    """Return the counts of the last listing; of all topics where None are named."""
+    if topics == []:
         return {}
-    which, named = one_of("t.topic", "topic", topics)
+    which, named = ("true", {}) if topics is None else one_of("t.topic", "topic", topics)
     rows = records(
         reader,
         f"SELECT t.topic, t.partition_count FROM current_topic_snapshots t WHERE t.cluster_id = :cluster AND {which} "

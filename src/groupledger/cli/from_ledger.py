@@ -28,7 +28,7 @@ class RecordedStart:
 
 
 def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLines]:
-    """Return these scripts, each with the group's recorded members before its events, over the group's topics.
+    """Return these scripts, each with the group's recorded members before its events, over its and the group's topics.
 
     Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `members_now`; TOPIC_NOT_LISTED where a script does not say how
     many partitions a topic has that no listing names.
@@ -37,13 +37,34 @@ def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLi
     from groupledger.core.protocol.script import Script
     from groupledger.core.protocol.story import write_script
 
-    recorded, counts = members_now(start.job.reader(), start.group, start.cluster)
+    scripts = [ScriptLines(file.named, list(file.lines)) for file in files]
+    recorded, counts = members_now(start.job.reader(), start.group, start.cluster, _topics_named(scripts))
     there = {topic: count for topic, count in counts.items() if count is not None}
     joins = write_script(Script(there, recorded.joins), start.group)["events"]
     say(f"{start.group} {_told(recorded, there)}")
     wanted = {topic for join in recorded.joins for topic in join.topics} - counts.keys()
     before = _Before(recorded.generation, there, tuple(sorted(wanted)), joins)
-    return [ScriptLines(file.named, [before.put(line) for line in file.lines]) for file in files]
+    return [ScriptLines(file.named, [before.put(line) for line in file.lines]) for file in scripts]
+
+
+def _topics_named(files: Iterable[ScriptLines]) -> set[str] | None:
+    """Return the topics that events of these scripts name; None where one subscribes by a pattern: all may match."""
+    scripts = filter(None, (_object(line) for file in files for line in file.lines))
+    lists = [found.get("events") for found in scripts]
+    events = [each for some in lists if isinstance(some, list) for each in some if isinstance(each, dict)]
+    if any(each.get("topic_regex") is not None for each in events):
+        return None
+    named = [each["topics"] if isinstance(each.get("topics"), list) else [each.get("topic")] for each in events]
+    return {topic for some in named for topic in some if isinstance(topic, str)}
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line; None for all else, which is left for the reader of scripts to refuse."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _told(recorded: GroupStart, counts: dict[str, int]) -> str:
@@ -70,12 +91,9 @@ class _Before:
     joins: list[dict[str, Any]]
 
     def put(self, line: str) -> str:
-        """Return a script line whose events come after these; what is no script is left for its reader to refuse."""
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            return line
-        if not isinstance(found, dict):
+        """Return a script line whose events come after these."""
+        found = _object(line)
+        if found is None:
             return line
         topics, events = found.get("topics", {}), found.get("events", [])
         if isinstance(topics, dict):

@@ -27,7 +27,7 @@ _KNOWN = {
 _ALIKE = {
     "partition": ("partition", "part"),
     "timestamp": ("timestamp", "ts", "time"),
-    "value": ("value", "payload", "body", "message"),
+    "value": ("value", "payload", "body", "message", "content"),
 }
 """Parts of names that make a column a candidate for a field."""
 VALUE_NAMES = _ALIKE["value"][1:]

@@ -34,6 +34,8 @@ BATCH = b"baseOffset: 0 lastOffset: 0 count: 1 baseSequence: -1 lastSequence: -1
         (b"pay             orders          1          4               90              86  -  -  -  ", DESCRIBED),
         (b"pay             orders          1          -               90              -  -  -  -", DESCRIBED),
         (b"Consumer group 'pay' has no active members.", DESCRIBED),
+        (b"Warning: Consumer group 'pay' is rebalancing.", DESCRIBED),
+        (b"TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG             CONSUMER-ID", DESCRIBED),
         (b"Error: Consumer group 'pay' does not exist.", DESCRIBED),
         (b"Dumping /var/kafka/__consumer_offsets-0/00000000000000000000.log", DUMPED),
         (b"Log starting offset: 0", DUMPED),
@@ -68,6 +70,13 @@ def test_lines_of_kcat_say_which_columns_to_name():
     assert "columns.value" in problem(line, timestamp="ts", value="body")
 
 
+@pytest.mark.parametrize("name", ["payload", "body", "message", "content"])
+def test_a_value_under_another_name_is_no_tombstone(name):
+    line = RECORD | {"key": BASE64["key"], name: BASE64["value"]}
+    assert f"columns: {{value: {name}}}" in problem(line)
+    assert problem(line, value=name) == "None"
+
+
 def test_lines_of_a_rest_proxy_have_no_time():
     told = problem(TOPIC | BASE64 | {"partition": 0, "offset": 5})
     assert "columns: {timestamp: ...}; a REST proxy gives no timestamp: read the cluster itself" in told
@@ -83,7 +92,7 @@ def test_bytes_that_were_written_as_text_are_said_to_be_lost(line):
 @pytest.mark.parametrize("name", ["key", "value"])
 def test_hexadecimal_is_told_from_base64(name):
     raw = {"key": KEY, "value": VALUE}[name]
-    for text in (raw.hex(), raw.hex().upper(), "0x" + raw.hex()):
+    for text in (raw.hex(), raw.hex().upper(), "0x" + raw.hex(), r"\x" + raw.hex(), raw.hex(" "), raw.hex(":")):
         told = problem(RECORD | BASE64 | {name: text})
         assert told.startswith(f"BAD_BASE64: {name} is ")
         assert "not in hexadecimal" in told

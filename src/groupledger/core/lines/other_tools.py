@@ -30,7 +30,7 @@ _BY_LINE = (
         "JSON lines",
     ),
     (
-        rb"GROUP +(?:TOPIC|CONSUMER-ID|COORDINATOR|INITIATOR)\b|Consumer group '.*' (?:has|is)\b|"
+        rb"TOPIC +PARTITION +CURRENT-OFFSET\b|GROUP +(?:TOPIC|CONSUMER-ID|COORDINATOR|INITIATOR)\b|(?:Warning: )?Consumer group '.*' (?:has|is)\b|"
         rb"Error: Consumer group '|\S+ +\S+ +\d+ +(?:\d+|-) +(?:\d+|-) +(?:\d+|-) +\S+ +\S+ +\S+\s*$",
         "OTHER_TOOL",
         f"the line is from kafka-consumer-groups --describe, which shows one moment without records; {CLUSTER}, or let "
@@ -44,7 +44,7 @@ _BY_LINE = (
 )
 _TOOLS = tuple((re.compile(pattern), code, told) for pattern, code, told in _BY_LINE)
 _OF_REST_PROXY = {"topic", "key", "value", "partition", "offset"}
-HEX = r"(?:0x)?00(?:[0-9a-fA-F]{2})+"
+HEX = r"(?:0x|\\x)?00(?:[ :]?[0-9a-fA-F]{2})+"
 """Every key and value of the log begins with an int16 below 256, and so never with `00` in base64."""
 
 
