@@ -7,7 +7,7 @@ from groupledger.answers.scope import RequestedScope, scope
 from groupledger.answers.unowned_stretches import unowned_time
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
-from tests.answers.rows import at
+from tests.answers.rows import at, wire
 
 ALL, LACKS = "m a:0,1 | n a:2", "m a:0,1 | n"
 
@@ -101,3 +101,13 @@ def test_what_members_have_under_the_id_of_a_topic_that_was_listed_later_has_an_
     assert [(each.topic, each.partition, each.since, each.until) for each in found.stretches] == [
         ("a", 2, at(4), at(6))
     ]
+
+
+def test_what_a_member_is_still_to_give_up_has_an_owner(tmp_path):
+    rows = rows_of(states((1, ALL), (4, LACKS), (5, LACKS), (6, ALL), kind="consumer"))
+    for member in rows["member_snapshots"]:
+        if (member["offset"], member["member_id"]) == (4, "n"):
+            member["pending_revocation"] = wire("a:2")
+    reader = LedgerReader(write(tmp_path, **rows, topic_snapshots=[listed("a", 3)]))
+    found = unowned_time(reader, scope(reader, RequestedScope("dev", "pay")), 100)
+    assert [(each.partition, each.since, each.until) for each in found.stretches] == [(2, at(5), at(6))]

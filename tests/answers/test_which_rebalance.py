@@ -14,7 +14,7 @@ from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind, enc
 from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
-from tests.answers.rows import at
+from tests.answers.rows import at, wire
 
 TWO_LIVES = (
     History("pay")
@@ -45,6 +45,32 @@ def ask(place, *arguments, code=0):
     ran = CliRunner().invoke(main, ["explain", *arguments, "--ledger", place])
     assert ran.exit_code == code, ran.output
     return ran
+
+
+def test_a_gap_of_an_earlier_incarnation_is_none_of_a_later_one(tmp_path):
+    gap = {"cluster_id": "dev", "group_id": "pay", "kind": "history-begins-late"}
+    found = [gap | {"offset": 1, "incarnation": 1, "reason": "1"}, gap | {"offset": 5, "incarnation": 2, "reason": "2"}]
+    found.append(gap | {"offset": 5, "incarnation": 1, "kind": "tombstone-missing", "reason": "3"})
+    reader = LedgerReader(write(tmp_path, **rows_of(TWO_LIVES, topic_snapshots=[listed("a", 2)], coverage=found)))
+    gaps = {offset: explain(reader, "pay", offset=offset).rebalance.gaps for offset in (1, 2, 5, 6)}
+    assert gaps == {
+        1: ("history-begins-late: 1",),
+        2: (),
+        5: ("history-begins-late: 2", "tombstone-missing: 3"),
+        6: (),
+    }
+
+
+def test_what_a_member_is_still_to_give_up_has_not_changed_hands(tmp_path):
+    of = History("server", kind="consumer").state(2, "m a:0,1", complete=True)
+    rows = rows_of(of.state(4, "m a:0 | n", complete=True, state="Reconciling"), topic_snapshots=[listed("a", 2)])
+    (still,) = [row for row in rows["member_snapshots"] if (row["offset"], row["member_id"]) == (4, "m")]
+    answers = []
+    for pending in (wire("a:1"), None):
+        still["pending_revocation"] = pending
+        answer = explain(LedgerReader(write(tmp_path / str(pending is None), **rows)), "server")
+        answers.append([(each.partition, each.from_member_id, each.to_member_id) for each in answer.moved])
+    assert answers == [[], [(1, "m", None)]]
 
 
 @pytest.mark.parametrize(

@@ -244,9 +244,10 @@ def unowned(side: Side, listed: Counts) -> Iterator[NamedPartition]:
 
 
 def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dict[NamedPartition, set[str]]:
+    """Who has each partition: what a member is still to give up is its own until it says that it has."""
     owners: dict[NamedPartition, set[str]] = {}
     for row in members:
-        for place in partitions(row["recorded"]):
+        for place in (*partitions(row["recorded"]), *partitions(row.get("pending_revocation"))):
             owners.setdefault(place, set()).add(now.get(row["group_instance_id"], row["member_id"]))
     return owners
 

@@ -178,7 +178,7 @@ def states(
     rows = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
-        "t.rack_id, t.subscription_version, t.topics, t.recorded, t.target "
+        "t.rack_id, t.subscription_version, t.topics, t.recorded, t.pending_revocation, t.target "
         f"FROM current_member_snapshots t WHERE {asked} "
         "ORDER BY t.offset, t.member_order",
         **named,

@@ -291,7 +291,8 @@ def _state(row: Record, recorded: _Recorded, read: Known, end: datetime) -> Stat
 
 
 class _Recorded:
-    """What members of states were recorded to have, together, and the topic ids that went missing before."""
+    """What members of states had, together, what they were still to give up included; and the topic ids that went
+    missing before."""
 
     def __init__(self, reader: Reader, rows: Sequence[Record]) -> None:
         """Read the members of the states. Topic ids in rows of classic groups are of listings: they do not count."""
@@ -301,7 +302,7 @@ class _Recorded:
         for row in _members(reader, rows):
             snapshot_id = row["snapshot_id"]
             owned = self._owned.setdefault(snapshot_id, {})
-            for entry in row["recorded"] or ():
+            for entry in (*(row["recorded"] or ()), *(row["pending_revocation"] or ())):
                 topic_id = "" if snapshot_id in classic else entry["topic_id"] or ""
                 owned.setdefault((entry["topic"] or BY_ID + topic_id, topic_id), set()).update(entry["partitions"])
             if row["target"] is not None and snapshot_id not in classic:
@@ -334,7 +335,8 @@ def _members(reader: Reader, rows: Sequence[Record]) -> Iterator[Record]:
         some = rows[begin : begin + MOST_ASKED]
         which, named = one_of("t.snapshot_id", "snapshot", ids[begin : begin + MOST_ASKED])
         groups, of_groups = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
-        query = f"SELECT t.snapshot_id, t.recorded, t.target FROM current_member_snapshots t WHERE {groups} AND {which}"
+        columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
+        query = f"SELECT {columns} FROM current_member_snapshots t WHERE {groups} AND {which}"
         yield from records(reader, query, **named, **of_groups)
 
 
