@@ -114,7 +114,7 @@ def test_one_cluster_only(ledger):
     [
         (7, 1, "history of cluster dev begins at 2026-11-21T14:10:00.000Z: what was before is not known"),
         (7, 55, "cluster dev is known up to 2026-11-21T14:50:00.000Z: what was later is not known"),
-        (7, 32, "orders is in no topic listing at that time; first listed 2026-11-21T14:00:00.000Z"),
+        (7, 32, "orders is in no topic listing at that time; not since 2026-11-21T14:30:00.000Z"),
         (7, 36, "orders had partitions 0 to 3 at that time (cluster dev)"),
         (7, 36, "orders was deleted and made again: 2 topic ids, each another topic"),
         (7, 11, "gap in the history of pay (generations-skipped): 3 to 5"),

@@ -73,6 +73,25 @@ def test_a_classic_group_has_one_owner_at_a_time_under_a_name(written, changes, 
     assert told(ledger, minute) == expected
 
 
+@pytest.mark.parametrize(
+    ("minute", "expected"), [(20, [("m", "A", 33)]), (32, [("m", "A", 33), (None, "B", 40)]), (50, [("n", "B", None)])]
+)
+def test_a_topic_that_is_not_made_yet_has_no_nobody_beside_the_owner(written, minute, expected):
+    changes = [change(10, None, "m", 10, topic_id="A"), change(33, "m", None, 33, topic_id="A", held_since=at(10))]
+    changes.append(change(40, None, "n", 40, topic_id="B"))
+    ledger = written(
+        ownership_changes=changes, topic_snapshots=TWICE, group_snapshots=states(10, 33, 40, kind="consumer")
+    )
+    assert told(ledger, minute) == expected
+
+
+def test_a_topic_that_was_deleted_is_not_said_to_be_listed_later(written):
+    ledger = written(ownership_changes=KEPT, topic_snapshots=TWICE, group_snapshots=states(10))
+    found = {minute: ownership(ledger, "orders", 7, at(minute)).notes for minute in (10, 32)}
+    assert "orders is in no topic listing at that time; first listed 2026-11-21T14:11:00.000Z" in found[10]
+    assert "orders is in no topic listing at that time; not since 2026-11-21T14:30:00.000Z" in found[32]
+
+
 def test_which_topic_it_is_is_said_not_to_be_known(written):
     ledger = written(ownership_changes=KEPT, group_snapshots=states(5, 59), topic_snapshots=TWICE)
     note = "the log of pay gives no topic ids: which topic named orders it is is not known"

@@ -308,7 +308,9 @@ def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLif
         yield f"no topic listing names {topic}: its ids and partition counts are not known"
     alive = [life for life in lives if life.since <= at and (life.until is None or at < life.until)]
     if lives and not alive:
-        yield f"{topic} is in no topic listing at that time; first listed {iso(lives[0].since)}"
+        ended = [life.until for life in lives if life.until is not None and life.until <= at]
+        told = f"not since {iso(max(ended))}" if ended else f"first listed {iso(lives[0].since)}"
+        yield f"{topic} is in no topic listing at that time; {told}"
     for life in alive:
         if partition >= life.partition_count:
             last = life.partition_count - 1
