@@ -182,7 +182,8 @@ def test_the_worst_is_the_evidence(found):
     [open_ended] = found["never assigned"]
     assert (open_ended.records, open_ended.first) == (1, second(1000))
     assert open_ended.evidence == (
-        "grown-2 had no owner for 33 min 20 s, from 2026-11-21T14:16:40.000Z on (still at 2026-11-21T14:50:00.000Z, as far as known); and 1 more"
+        "grown-2 had no owner for 33 min 20 s, from 2026-11-21T14:16:40.000Z on "
+        "(still at 2026-11-21T14:50:00.000Z, as far as known); and 1 more"
     )
     [rounds] = found["unowned for two rounds"]
     assert (rounds.records, rounds.first, rounds.last) == (2, second(10), second(30))

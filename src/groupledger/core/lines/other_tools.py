@@ -30,7 +30,8 @@ _BY_LINE = (
         "JSON lines",
     ),
     (
-        rb"TOPIC +PARTITION +CURRENT-OFFSET\b|GROUP +(?:TOPIC|CONSUMER-ID|COORDINATOR|INITIATOR)\b|(?:Warning: )?Consumer group '.*' (?:has|is)\b|"
+        rb"TOPIC +PARTITION +CURRENT-OFFSET\b|GROUP +(?:TOPIC|CONSUMER-ID|COORDINATOR|INITIATOR)\b|"
+        rb"(?:Warning: )?Consumer group '.*' (?:has|is)\b|"
         rb"Error: Consumer group '|\S+ +\S+ +\d+ +(?:\d+|-) +(?:\d+|-) +(?:\d+|-) +\S+ +\S+ +\S+\s*$",
         "OTHER_TOOL",
         f"the line is from kafka-consumer-groups --describe, which shows one moment without records; {CLUSTER}, or let "
