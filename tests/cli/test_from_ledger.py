@@ -88,6 +88,12 @@ def test_an_empty_group_has_its_generation_and_no_members(tmp_path):
     assert [took["generation"] for took in event["rounds"]] == [6]
 
 
+def test_a_deleted_classic_group_has_no_epoch(tmp_path):
+    ended = stuck().state(5, None, generation=None, snapshot_kind="deleted", state="Dead")
+    done = run_stuck(tmp_path, ended, {"id": "x", "events": [JOIN]})
+    assert done.stderr.endswith(": generation 0, no members\n")
+
+
 @pytest.mark.parametrize("joins", [JOIN, JOIN | {"topics": [], "topic_regex": "a|b"}])
 def test_topics_that_only_a_script_names_are_those_of_the_last_listing(tmp_path, joins):
     done = run_stuck(tmp_path, stuck().state(5, None), {"id": "x", "events": [joins]})

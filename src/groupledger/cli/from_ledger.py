@@ -70,7 +70,7 @@ def _object(line: str) -> dict[str, Any] | None:
 def _told(recorded: GroupStart, counts: dict[str, int]) -> str:
     """Return what the scripts start from, as a sentence without its subject."""
     at = iso(from_millis(recorded.snapshot.observed_at))
-    number = "group epoch" if recorded.snapshot.generation is None else "generation"
+    number = "group epoch" if recorded.snapshot.group_type == "consumer" else "generation"
     state = f"starts as recorded at {at}: {number} {recorded.generation}"
     if not recorded.joins:
         return f"{state}, no members"
