@@ -199,9 +199,11 @@ GROUP = attrgetter("cluster_id", "group_id")
 
 
 def recorded_owners(reader):
+    """By state and partition, its owners: what a member is still to give up is its own until it has."""
     found = {}
-    for row in records(reader, "SELECT t.snapshot_id, t.member_id, t.recorded FROM current_member_snapshots t"):
-        for place in partitions(row["recorded"]):
+    columns = "t.snapshot_id, t.member_id, t.recorded, t.pending_revocation"
+    for row in records(reader, f"SELECT {columns} FROM current_member_snapshots t"):
+        for place in (*partitions(row["recorded"]), *partitions(row["pending_revocation"])):
             found.setdefault(row["snapshot_id"], {}).setdefault(place, set()).add(row["member_id"])
     return found
 

@@ -74,7 +74,7 @@ def test_a_classic_group_has_one_owner_at_a_time_under_a_name(written, changes, 
 
 
 @pytest.mark.parametrize(
-    ("minute", "expected"), [(20, [("m", "A", 33)]), (32, [("m", "A", 33), (None, "B", 40)]), (50, [("n", "B", None)])]
+    ("minute", "expected"), [(20, [("m", "A", 33)]), (32, [("m", "A", 33)]), (50, [("n", "B", None)])]
 )
 def test_a_topic_that_is_not_made_yet_has_no_nobody_beside_the_owner(written, minute, expected):
     changes = [change(10, None, "m", 10, topic_id="A"), change(33, "m", None, 33, topic_id="A", held_since=at(10))]

@@ -126,7 +126,6 @@ def test_for_a_person_the_time_asked_for_is_said_and_other_rebalances_are_listed
         "recorded type incarnation kind explained by",
         "2026-11-21T14:02:00.000Z classic 1 generation --offset 2",
         "2026-11-21T14:07:00.000Z classic 2 rewrite --offset 7",
-        "known up to 2026-11-21T14:07:00.000Z, the newest group record (older ledger)",
     ]
     assert "under way at 2026-11-21T14:04:30.000Z" in ask(place, "server", "--at", "2026-11-21T14:04:30Z").stdout
     assert json.loads(ask(place, "pay", "--at", "4m", "--json").stdout)["explanation"]["rebalance"]["incarnation"] == 1
