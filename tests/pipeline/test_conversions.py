@@ -39,7 +39,7 @@ def test_a_batch_that_three_ingests_read_is_told_as_if_one_had(new_workspace, wo
     for number, part in enumerate((slice(0, first), slice(first, second), slice(second, None))):
         lines = [line for of_group in lines_of_group().values() for line in of_group[part]]
         summaries.append(workspace.ingest(TOPICS, workspace.source(f"part-{number}.jsonl", lines)))
-    again = [summary.rows["late_groups"] for summary in summaries]
+    again = [summary.run.counts_out["late_groups"] for summary in summaries]
     assert again[0] == 0
     assert min(again[1:]) >= 1
     assert all(account.balanced for summary in summaries for account in summary.accounts)

@@ -22,7 +22,7 @@ CAUSE = "Job aborted due to stage failure\nCaused by: org.apache.kafka.common.er
 def test_offset_commits_are_kept_on_request_and_counted_if_not(spark, keeps):
     rows = [(0, offset, 1_700_000_000_123, key, b"v") for offset, key in KEYS.items()]
     schema = "partition int, offset bigint, timestamp bigint, key binary, value binary"
-    found = of_topic(spark.createDataFrame(rows, schema), "host:1", "c", offset_commits=keeps)
+    found = of_topic(spark.createDataFrame(rows, schema), "host:1", "c", [0], offset_commits=keeps)
     kept = sorted((row["offset"], row["key"] and bytes(row["key"]), row["timestamp"]) for row in found.good.collect())
     moment = datetime.fromtimestamp(1_700_000_000.123, UTC).replace(tzinfo=None)
     wanted = [offset for offset in KEYS if keeps or offset not in (1, 2)]
