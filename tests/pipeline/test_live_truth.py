@@ -15,7 +15,7 @@ from tests.live.truth.score import Outcome, quiet_moments, score
 DAYS = Path(__file__).parents[1] / "data/live-truth"
 KNOWN = 60
 """Rebalances with a known cause that a day has at least."""
-WAYS = ("whole", "week", "turns:3", "turns:8")
+WAYS = ("whole", "week", "turns:3", pytest.param("turns:8", marks=pytest.mark.long))
 """As one ingest, as a first ingest of a compacted log, as a few ingests and as a follower's many."""
 
 
