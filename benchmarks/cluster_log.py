@@ -166,7 +166,9 @@ def counted(spark: SparkSession, address: Address, stretch: OffsetRange) -> None
 def read_by_spark(spark: SparkSession, address: Address, stretch: OffsetRange) -> None:
     """The rows of the reader, without committed offsets, to a sink that writes nothing."""
     found = spark_kafka_log.frame(spark, address, [stretch], int(OPTIONS["minPartitions"]))
-    of_topic(found, "bench", "bench", offset_commits=False).good.write.format("noop").mode("overwrite").save()
+    of_topic(found, "bench", "bench", [stretch.partition], offset_commits=False).good.write.format("noop").mode(
+        "overwrite"
+    ).save()
 
 
 if __name__ == "__main__":

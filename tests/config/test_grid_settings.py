@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.config.grid import ChangeSettings, load_grid
-from groupledger.config.loading import ConfigFault
+from groupledger.config.settings import ConfigFault
 
 
 def loaded(folder, change):

@@ -80,5 +80,6 @@ def test_a_record_of_another_topic_has_no_place():
 
 def test_a_file_whose_name_holds_a_secret_is_shown_without_it():
     lines: Any = Lines(b"{", places=[("file:///in/pa%20ss/a.jsonl", 0)])
-    (row,) = parsed(lines, offsets_log.FIELDS, log_record, {"/in/pa ss/a.jsonl": "/in/***/a.jsonl"})
+    read: Any = parsed(lines, offsets_log.FIELDS, log_record, {"/in/pa ss/a.jsonl": "/in/***/a.jsonl"})
+    (row,) = read
     assert row[PROBLEM].startswith("MALFORMED_LINE: /in/***/a.jsonl, line 1: ")
