@@ -7,6 +7,7 @@ import json
 import struct
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +26,7 @@ PATIENT = {"api.version.request.timeout.ms": 300_000, "log_level": 0}
 LISTING_SECONDS = 5.0
 
 
-class Observer:
+class Observer(ABC):
     """A thread that looks again and again, between the beginning of its block and the end."""
 
     def __init__(self) -> None:
@@ -47,9 +48,9 @@ class Observer:
             self.look()
         self.look()
 
+    @abstractmethod
     def look(self) -> None:
         """Look once."""
-        raise NotImplementedError
 
 
 class Tail(Observer):
