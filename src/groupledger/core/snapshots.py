@@ -171,15 +171,8 @@ def select(batch: GroupBatch, groups: LongArray) -> tuple[GroupBatch, LongArray,
     topic_start, topic = ragged.take(batch.topic_start, groups)
     used, subscription = np.unique(batch.member_subscription[member], return_inverse=True)
     subscription_start, entry = ragged.take(batch.subscription_start, used)
-    claim_start, claim = ragged.take(batch.claim_start, member)
-    taken = GroupBatch(
-        member_start=member_start,
-        member_hash=batch.member_hash[member],
-        member_rank=batch.member_rank[member],
-        instance_rank=batch.instance_rank[member],
-        member_rack=batch.member_rack[member],
-        subscription_generation=batch.subscription_generation[member],
-        claim_generation=batch.claim_generation[member],
+    taken = replace(
+        with_members(batch, member, member_start),
         topic_start=topic_start,
         topic_hash=batch.topic_hash[topic],
         topic_rank=batch.topic_rank[topic],
@@ -187,11 +180,27 @@ def select(batch: GroupBatch, groups: LongArray) -> tuple[GroupBatch, LongArray,
         member_subscription=subscription,
         subscription_start=subscription_start,
         subscription_topic=batch.subscription_topic[entry],
+    )
+    return _with_racks(taken, batch, topic), member, topic
+
+
+def with_members(batch: GroupBatch, member: LongArray, member_start: LongArray) -> GroupBatch:
+    """Return the batch with only these members and their claims; group g has those from `member_start[g]` on."""
+    claim_start, claim = ragged.take(batch.claim_start, member)
+    return replace(
+        batch,
+        member_start=member_start,
+        member_hash=batch.member_hash[member],
+        member_rank=batch.member_rank[member],
+        instance_rank=batch.instance_rank[member],
+        member_rack=batch.member_rack[member],
+        subscription_generation=batch.subscription_generation[member],
+        claim_generation=batch.claim_generation[member],
+        member_subscription=batch.member_subscription[member],
         claim_start=claim_start,
         claim_topic=batch.claim_topic[claim],
         claim_partition=batch.claim_partition[claim],
     )
-    return _with_racks(taken, batch, topic), member, topic
 
 
 def _with_racks(taken: GroupBatch, batch: GroupBatch, topic: LongArray) -> GroupBatch:

@@ -21,7 +21,7 @@ from groupledger.core import ragged
 from groupledger.core.assignors.outcome import Path, Status
 from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.slots import MemberSlots, Naming, Topics, number
-from groupledger.core.snapshots import select
+from groupledger.core.snapshots import select, with_members
 from groupledger.core.step import withhold
 
 if TYPE_CHECKING:
@@ -46,9 +46,10 @@ def among_subscribers(assignor: Assignor) -> Assignor:
         named = np.diff(batch.subscription_start)[batch.member_subscription] > 0
         if named.all():
             return assignor(batch)
-        answer = assignor(_without_members(batch, named))
-        start = [_spread(each, named) for each in (answer.assigned_start, answer.target_start)]
-        return replace(answer, assigned_start=start[0], target_start=start[1])
+        start = np.concatenate(([0], np.cumsum(named)))[batch.member_start]
+        answer = assignor(with_members(batch, np.flatnonzero(named), start))
+        assigned, target = (_spread(each, named) for each in (answer.assigned_start, answer.target_start))
+        return replace(answer, assigned_start=assigned, target_start=target)
 
     return assign
 
@@ -58,26 +59,6 @@ def _spread(start: LongArray, named: NDArray[np.bool_]) -> LongArray:
     length = np.zeros(len(named), np.int64)
     length[named] = np.diff(start)
     return ragged.starts(length)
-
-
-def _without_members(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:
-    """Return the batch with only those of its M members that are `kept`, and their claims."""
-    member = np.flatnonzero(kept)
-    claim_start, claim = ragged.take(batch.claim_start, member)
-    return replace(
-        batch,
-        member_start=np.concatenate(([0], np.cumsum(kept)))[batch.member_start],
-        member_hash=batch.member_hash[member],
-        member_rank=batch.member_rank[member],
-        instance_rank=batch.instance_rank[member],
-        member_rack=batch.member_rack[member],
-        subscription_generation=batch.subscription_generation[member],
-        claim_generation=batch.claim_generation[member],
-        member_subscription=batch.member_subscription[member],
-        claim_start=claim_start,
-        claim_topic=batch.claim_topic[claim],
-        claim_partition=batch.claim_partition[claim],
-    )
 
 
 class Doubt(IntEnum):
