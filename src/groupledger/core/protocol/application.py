@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.callbacks import Call, Callback
+from groupledger.core.protocol.callbacks import Call, Callback, call
 from groupledger.core.protocol.records import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace
 from groupledger.core.protocol.times import AUTO_COMMIT_MS, MemberTimes, Times
@@ -60,12 +60,6 @@ class ClockedProcess(Protocol):
         """Its generation, or member epoch."""
 
 
-def call_at_start(order: int, process: ClockedProcess, call: Call, at_ms: int) -> MemberCall:
-    """Return the call that told a recorded member, before the first event, what it was assigned."""
-    row = order, 0, process.name, process.member_id, call, at_ms, at_ms
-    return MemberCall(*row, process.generation, process.instance_id, process.number)
-
-
 Accepts = Callable[[], bool]
 """Whether the coordinator takes a commit of a process now."""
 
@@ -90,6 +84,15 @@ class Application:
 
     def expelled(self, call: Call, started_ms: int, ended_ms: int) -> None:
         """The process lost its seat while this call was made."""
+
+    def begin_with(
+        self, assigned: Iterable[TopicPartition], process: ClockedProcess, calls: list[MemberCall], at_ms: int
+    ) -> None:
+        """Take, and add to `calls`, the call that told a recorded member its assignment before the first event."""
+        told = call(Callback.ASSIGNED, assigned)
+        list(self.called(told))  # its listener knows of the partitions, and took its time before the script begins
+        row = len(calls), 0, process.name, process.member_id, told, at_ms, at_ms
+        calls.append(MemberCall(*row, process.generation, process.instance_id, process.number))
 
     def forget(self, partitions: Iterable[TopicPartition]) -> None:
         """These are gone: their topic was deleted."""

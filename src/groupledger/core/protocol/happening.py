@@ -12,8 +12,6 @@ from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import call_at_start
-from groupledger.core.protocol.callbacks import Callback, call
 from groupledger.core.protocol.client_library import require_played
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
@@ -95,9 +93,7 @@ def _go_on(group: ClassicGroup, process: ClassicProcess, seat: e.RecordedSeat) -
     process.joins, process.heard_ms = False, group.clock_ms
     if seat.leads:
         group.planned_view = process.consumer.view
-    told = call(Callback.ASSIGNED, seat.assigned)
-    list(process.application.called(told))  # its listener knows of them, and was told before the first event
-    group.calls.append(call_at_start(len(group.calls), process, told, group.clock_ms))
+    process.application.begin_with(seat.assigned, process, group.calls, group.clock_ms)
     group.ownership.take(process.name, seat.assigned, group.clock_ms)
 
 

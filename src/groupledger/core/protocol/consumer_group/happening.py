@@ -11,8 +11,6 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import call_at_start
-from groupledger.core.protocol.callbacks import Callback, call
 from groupledger.core.protocol.consumer_group import client as c
 from groupledger.core.protocol.consumer_group.classic_members import join_steps
 from groupledger.core.protocol.consumer_group.client import ConsumerClient
@@ -101,10 +99,9 @@ def _go_on_as_recorded(play: Play, process: Process, seat: e.RecordedSeat) -> No
         assigned=dict.fromkeys(sorted(held), group.epoch),
     )
     group.seat_recorded(member, play.clock_ms)
-    told_first = call(Callback.ASSIGNED, group.topics.named(held))
-    list(process.application.called(told_first))  # its listener was told before the first event
-    play.calls.append(call_at_start(len(play.calls), process, told_first, play.clock_ms))
-    play.ownership.take(process.name, told_first.partitions, play.clock_ms)
+    assigned = group.topics.named(held)
+    process.application.begin_with(assigned, process, play.calls, play.clock_ms)
+    play.ownership.take(process.name, assigned, play.clock_ms)
     play.send_next(process)
 
 

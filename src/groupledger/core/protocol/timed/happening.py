@@ -10,8 +10,6 @@ from typing import Any
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import call_at_start
-from groupledger.core.protocol.callbacks import Callback, call
 from groupledger.core.protocol.happening import new_consumer
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,
@@ -77,9 +75,7 @@ def _go_on_as_recorded(group: TimedGroup, process: TimedProcess, seat: e.Recorde
     group.empty = False
     if seat.leads:
         group.planned_view = process.consumer.view
-    told = call(Callback.ASSIGNED, seat.assigned)
-    list(process.application.called(told))  # its listener knows of them, and was told before the first event
-    group.calls.append(call_at_start(len(group.calls), process, told, group.now_ms))
+    process.application.begin_with(seat.assigned, process, group.calls, group.now_ms)
     group.ownership.take(process.name, seat.assigned, group.now_ms)
 
 
