@@ -4,34 +4,13 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"fmt"
-	"os"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"groupledger/tests/member"
 )
-
-// settings are those of members.py; what a group of this library does not need is left out.
-type settings struct {
-	Address   string  `json:"address"`
-	GroupID   string  `json:"group_id"`
-	ClientID  string  `json:"client_id"`
-	Assignor  string  `json:"assignor"`
-	SessionMS int     `json:"session_ms"`
-	Instance  *string `json:"instance"`
-	Protocol  string  `json:"protocol"`
-	Commits   bool    `json:"commits"`
-}
-
-type call struct {
-	Call       string  `json:"call"`
-	MS         int64   `json:"ms"`
-	MemberID   string  `json:"member_id"`
-	Partitions [][]any `json:"partitions"`
-}
 
 var balancers = map[string]func() kgo.GroupBalancer{
 	"range":              kgo.RangeBalancer,
@@ -41,26 +20,19 @@ var balancers = map[string]func() kgo.GroupBalancer{
 }
 
 func main() {
-	var told settings
-	must(json.Unmarshal([]byte(os.Args[1]), &told))
-	client, err := kgo.NewClient(told.options(os.Args[2:])...)
-	must(err)
-	fmt.Println(`{"call": "ready"}`)
-	polling, stop := context.WithCancel(context.Background())
-	go func() {
-		bufio.NewScanner(os.Stdin).Scan()
-		stop()
-	}()
-	for polling.Err() == nil {
+	asked, topics := member.Asked()
+	client, err := kgo.NewClient(options(asked, topics)...)
+	member.Must(err)
+	for polling := member.Ready(); polling.Err() == nil; {
 		client.PollFetches(polling)
 	}
-	if told.Commits {
-		must(client.CommitUncommittedOffsets(context.Background()))
+	if asked.Commits {
+		member.Must(client.CommitUncommittedOffsets(context.Background()))
 	}
 	client.Close()
 }
 
-func (told settings) options(topics []string) []kgo.Opt {
+func options(told member.Settings, topics []string) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(told.Address),
 		kgo.ConsumerGroup(told.GroupID),
@@ -92,22 +64,7 @@ func (told settings) options(topics []string) []kgo.Opt {
 
 func tells(name string) func(context.Context, *kgo.Client, map[string][]int32) {
 	return func(_ context.Context, client *kgo.Client, partitions map[string][]int32) {
-		said := call{Call: name, MS: time.Now().UnixMilli(), Partitions: [][]any{}}
-		said.MemberID, _ = client.GroupMetadata()
-		for topic, numbers := range partitions {
-			for _, number := range numbers {
-				said.Partitions = append(said.Partitions, []any{topic, number})
-			}
-		}
-		line, err := json.Marshal(said)
-		must(err)
-		fmt.Println(string(line))
-	}
-}
-
-func must(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		memberID, _ := client.GroupMetadata()
+		member.Tell(name, memberID, partitions)
 	}
 }
