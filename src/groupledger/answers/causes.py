@@ -121,7 +121,7 @@ NO_TOPICS = TopicFindings()
 
 
 def causes(before: Side | None, after: Side, topics: TopicFindings = NO_TOPICS) -> Iterator[Cause]:
-    """What differs between two states, members first, what is only possible last; NOT_SHOWN where nothing does."""
+    """Return what differs between two states: members first, what is only possible last; NOT_SHOWN if nothing does."""
     if before is None:
         yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
         return
@@ -151,7 +151,7 @@ def _not_shown(after: Side, topics: TopicFindings) -> Cause:
 
 
 def _of_type(before: Side, after: Side) -> Iterator[Cause]:
-    """What took a group to another type in one incarnation: it went on."""
+    """Return the cause for a group that was converted within one incarnation."""
     one_group = after.incarnation == before.incarnation and after.kind != DELETED
     if after.group_type == before.group_type or not one_group:
         return
@@ -186,7 +186,7 @@ def _of_members(before: Side, after: Side) -> Iterator[Cause]:
 
 
 def _successor(was: Record, row: Record, group_type: str) -> Cause:
-    """A static member under a new member id. Another client id is not what a restart alone leaves.
+    """Return the cause for a static member under a new member id: it restarted, or its instance id was taken over.
 
     Whoever joins with the classic protocol gets the instance id, even while its member lives, and a classic group keeps
     that one's client id and host. With the protocol of KIP-848 only one that gave the id up, or is gone, is replaced.

@@ -134,7 +134,7 @@ def _with_user_data(key: bytes | None, value: bytes) -> frozenset[str] | None:
 
 
 def _rejected(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
-    """The quarantined records of each group, in the order of the log."""
+    """Return the quarantined records of each group, in the order of the log."""
     condition, values = within.of_groups("t.")
     query = (
         "SELECT t.cluster_id, t.group_id, t.log_partition, t.offset, t.code, t.message FROM current_quarantine t "
@@ -147,7 +147,7 @@ def _rejected(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
 
 
 def _unread(state: Record, rejected: Sequence[Record]) -> str | None:
-    """The first record behind a state, in its log partition, that could not be read."""
+    """Return the first record behind a state, in its log partition, that could not be read."""
     for row in rejected:
         if row["log_partition"] == state["log_partition"] and (row["offset"] or 0) > state["offset"]:
             return f"offset {row['offset']} of partition {row['log_partition']}: {row['code']}: {row['message']}"

@@ -213,7 +213,7 @@ def choose(found: Sequence[Record]) -> Record:
 
 
 def select(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Selected:
-    """The state that tells of a rebalance. Raises Fault: as `snapshots_of`, NOT_KNOWN_YET, UNKNOWN_RECORD."""
+    """Return the state that records a rebalance. Raises Fault: as `snapshots_of`, NOT_KNOWN_YET, UNKNOWN_RECORD."""
     generation, incarnation, at, offset = which
     anchor = None
     if (at, offset) != (None, None) or (incarnation is not None and generation is None):
@@ -243,7 +243,7 @@ def _life(row: Record) -> tuple[int, str]:
 
 
 def _anchor(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Record:
-    """The last state up to a time, at an offset, or of an incarnation."""
+    """Return the last state up to a time, at an offset, or of an incarnation."""
     cluster = cluster_of(reader, group_id, cluster)
     condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
     wanted: dict[str, Value] = {name: value for name, value in which._asdict().items() if value is not None}

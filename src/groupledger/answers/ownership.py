@@ -163,7 +163,7 @@ def _group_of(holding: Holding) -> tuple[str, str]:
 
 
 def _named(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> Holding:
-    """The same, with the id of the topic that the name stood for, if the log gives none and it can be told."""
+    """Add the id of the topic that the name meant, if the log gives none and it can be inferred."""
     if not holding.is_by_name:
         return holding
     last = holding.last

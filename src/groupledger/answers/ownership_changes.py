@@ -41,7 +41,7 @@ class Change:
 def changes_of(
     topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...], cluster: str | None, group: str | None
 ) -> tuple[str, dict[str, Value]]:
-    """A query of the partition's changes, with the topic's identity as `life` and whether each is before the moment.
+    """Build a query of the partition's changes, with the topic as `life`, and whether each is before the moment.
 
     `life` is null where the log gives no id and the name stood for several topics (`is_by_name`): see `life_of`.
     """
@@ -88,7 +88,7 @@ def _by_name(reused: str, condition: str, of_groups: str) -> str:
 def life_of(
     lives: tuple[TopicLife, ...], cluster: str, held: tuple[datetime, datetime], *, handed_over: bool
 ) -> str | None:
-    """The topic id that a name stood for while it was held, from one moment to another; None: it cannot be told.
+    """Return the topic id that a name meant while it was held, between two moments; None: it cannot be inferred.
 
     A record may be older than the listing that shows its topic: what was taken between two lives is of the later one,
     unless another member handed it over, which may have had it since before. What is held on into another life may be
@@ -160,7 +160,7 @@ class Changes:
         return {holder: _sides(rows.get(BEFORE), rows.get(AFTER)) for holder, rows in found.items()}
 
     def between(self, since: datetime, until: datetime, limit: int) -> tuple[list[Record], int]:
-        """The newest changes after one moment and up to another, by holder and offset, and how many there are.
+        """Return the newest changes after one moment and up to another, by holder and offset, and their number.
 
         Those of one record stand together or not at all.
         """

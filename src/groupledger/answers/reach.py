@@ -135,7 +135,7 @@ def known_for(reader: Reader, answer: object, cluster: str | None) -> Known:
 
 
 def _clusters(answer: object) -> Iterator[str]:
-    """The clusters that an answer names: itself, in its entries, or in a column of its listings."""
+    """Return the clusters that an answer names: itself, in its entries, or in a column of its listings."""
     parts = next((getattr(answer, name) for name in ("holdings", "entries", "spans") if hasattr(answer, name)), ())
     for each in (*parts, getattr(answer, "rebalance", answer)):
         if hasattr(each, "cluster_id"):
@@ -146,7 +146,7 @@ def _clusters(answer: object) -> Iterator[str]:
 
 
 def _kept(reader: Reader) -> dict[str, KnownUpTo]:
-    """What the last runs keep of each cluster."""
+    """Read what the last runs keep of each cluster."""
     [row] = records(reader, f"SELECT max(t.sequence) AS newest FROM current_runs t WHERE {_KEEPING}")
     if row["newest"] is None:
         return {}

@@ -123,7 +123,7 @@ def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generat
 
 
 def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> tuple[Rebalance, States]:
-    """The same for any rebalance, and the states that it lies between."""
+    """Return the same for any rebalance, and the two states around it."""
     chosen, same_number, others = select(reader, group_id, cluster, which)
     snapshot_id, previous = chosen["snapshot_id"], chosen["before_id"]
     condition, values = _of_group(chosen)
@@ -203,7 +203,7 @@ def _result(row: Record) -> Result:
 
 
 def _leader_writes(reader: Reader, chosen: Record) -> tuple[str, ...]:
-    """The client libraries that write the leader's subscription."""
+    """Return the client libraries that write the leader's subscription."""
     condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
     query = (
         "SELECT m.subscription_version AS version, m.user_data FROM (SELECT * FROM current_group_snapshots t WHERE "

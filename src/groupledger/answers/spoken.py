@@ -64,7 +64,7 @@ def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:
 
 
 def _few(kind: str, names: list[str]) -> str:
-    """The names, or how many there are: of topics it says so, since `topic 3` would be one of that name."""
+    """Join the names, or count them; topics are called that, since `topic 3` would be the name of one."""
     of_topics = kind in OF_TOPICS
     if len(names) > MOST_NAMED:
         return numbered(len(names), "topic") if of_topics else f"{len(names):,}"

@@ -55,7 +55,7 @@ class States:
         return States({**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given})
 
     def with_given(self, reader: Reader, of_groups: str, values: Mapping[str, Value]) -> States:
-        """The same, with what causes rest on; `of_groups` is the condition on `t` that was asked for."""
+        """Add what causes rest on; `of_groups` is the condition on `t` that was asked for."""
         query = (
             "SELECT t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition, min(t.offset) AS offset "
             f"FROM current_ownership_changes t WHERE {of_groups} AND t.to_member_id IS NOT NULL "
@@ -198,7 +198,7 @@ def states(
 
 
 def assigned_ids(side: Side) -> frozenset[str] | None:
-    """The ids of topics of which a member has, or is to have, a partition; None where the record has no targets."""
+    """Return the topic ids of which a member has, or is to have, partitions; None if the record has no targets."""
     if side.group_type == CLASSIC or all(row["target"] is None for row in side.members):
         return None
     entries = (entry for row in side.members for entry in (*(row["recorded"] or ()), *(row["target"] or ())))

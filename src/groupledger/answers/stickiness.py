@@ -71,7 +71,7 @@ def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesse
 
 
 def rebalances_compared(within: Scope) -> tuple[str, dict[str, Value]]:
-    """A row a computed rebalance of a classic group: whether it is `compared`, and whether its least is `certain`."""
+    """Build a query with a row per computed rebalance: whether it is `compared`, and its least is `certain`."""
     condition, values = within.where("r.")
     same, named = one_of("r.verdict", "verdict", list(SAME))
     rows = (

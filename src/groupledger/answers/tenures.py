@@ -89,7 +89,7 @@ def partition_timeline(
 
 
 def _lasting(spans: Iterable[OwnerSpan], read: Known, until: datetime) -> Iterator[OwnerSpan]:
-    """The same; what lasts is known to, at most, as far as its cluster."""
+    """Limit spans without an end to the moment up to which their cluster is known."""
     for span in spans:
         known_until = min(until, read.of(span.cluster_id, span.since or EPOCH)) if span.until is None else None
         yield replace(span, known_until=known_until)
@@ -147,7 +147,7 @@ def spans(
 
 
 def _named(spans_of_one: Sequence[OwnerSpan], lives: tuple[TopicLife, ...], until: datetime) -> Iterator[OwnerSpan]:
-    """The same, with the id of the topic that the name stood for, where the log gives none and it can be told."""
+    """Add the id of the topic that the name meant, if the log gives none and it can be inferred."""
     lost = {span.until for span in spans_of_one if span.member_id is not None}
     for span in spans_of_one:
         topic_id = span.topic_id

@@ -137,7 +137,7 @@ class TopicChanges:
         return found
 
     def _of_subscribed(self, name: str, topic: _Topic) -> None:
-        """A topic that members subscribed to before, and still do."""
+        """Return the cause in a topic that members subscribed to before, and still do."""
         if topic.has and topic.ids_after and topic.known_earlier and not topic.earlier:
             text = f"topic {name} was deleted and made again: it has another id"
             self._sure.append(Cause(CauseKind.TOPIC_MADE_AGAIN, name, text))
@@ -154,7 +154,7 @@ class TopicChanges:
             self._of_vanished(name)
 
     def _of_first(self, name: str, topic: _Topic) -> None:
-        """A topic of which no member had any partition before: a new one, unless the leader had not known it."""
+        """Return the cause in a topic without earlier owners: a new one, unless the leader did not know it."""
         text = f"topic {name} is assigned for the first time, with {partition_count(len(topic.has))}"
         if self._listed_before(name) is not None:
             self._late.append(f"{text}; it was listed before")
@@ -165,7 +165,7 @@ class TopicChanges:
             self._guess(CauseKind.TOPIC_APPEARED, name, text)
 
     def _of_assigned(self, name: str, topic: _Topic) -> None:
-        """A topic that members had and have."""
+        """Return the cause in a topic of which members had and have partitions."""
         was, now = max(topic.earlier) + 1, max(topic.has) + 1
         listed = self._within(name, _REPLACED, _DELETED)
         if listed is not None and not topic.ids_after:
@@ -207,7 +207,7 @@ class TopicChanges:
         return is_first and self._before.is_cooperative and len(self._before.members) > 1
 
     def _of_vanished(self, name: str) -> None:
-        """A topic of which no member has any partition any more."""
+        """Return the cause in a topic of which no member has a partition any more."""
         if self._within(name, _DELETED, _REPLACED) is not None:
             self._sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
             return
@@ -220,14 +220,14 @@ class TopicChanges:
             self._guess(CauseKind.TOPIC_DELETED, name, f"topic {name} {gone} (or the leader left it out)")
 
     def _of_dropped(self, name: str) -> None:
-        """A topic that nobody subscribes to any more: clients with a pattern drop one that is deleted."""
+        """Return the cause in a topic without subscribers: clients with a pattern drop one that is deleted."""
         if self._within(name, _DELETED, _REPLACED) is not None:
             self._sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
         elif (listed := self._later(name, _DELETED, _REPLACED)) is not None:
             self._perhaps(CauseKind.TOPIC_DELETED, name, "was deleted", listed)
 
     def _of_found(self, name: str) -> None:
-        """A topic that nobody subscribed to before: clients with a pattern find one that is made again."""
+        """Return the cause in a topic without earlier subscribers: patterns find one that is made again."""
         listed = self._within(name, _CREATED, _REPLACED) or self._later(name, _CREATED, _REPLACED)
         if listed is not None:
             self._perhaps(CauseKind.TOPIC_MADE_AGAIN, name, "was made again", listed)

@@ -96,7 +96,7 @@ def unowned_partitions(
     group: str | None = None,
     limit: int = 50,
 ) -> UnownedPartitions:
-    """What nobody has at the moment, in every group or those like `group`. `since`: or for how long nobody had it.
+    """Return the unowned partitions at a moment, in every group or those like `group`. `since`: unowned for so long.
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
@@ -148,12 +148,12 @@ class _LastSides:
         return self.up_to[key][1]
 
     def unowned(self) -> dict[Place, Side]:
-        """The partitions that nobody is recorded for."""
+        """Return the partitions that no member is recorded for."""
         sides = self.sides.items()
         return {(*key, *at): side for key, side in sides for at in self.known.unowned(key, side, self.until(key))}
 
     def not_counted(self, key: GroupKey) -> list[str]:
-        """The topics of a group with members whose partitions are not known."""
+        """Return the topics of a group with members whose partitions are not known."""
         side = self.sides[key]
         return self.known.not_counted(key, side, self.until(key)) if side.members else []
 
@@ -162,7 +162,7 @@ class _LastSides:
         return self.known.deleted_since(key, self.sides[key], self.until(key))
 
     def first_listed(self, key: GroupKey, topic: str) -> str:
-        """The topic, with the time of its first listing if it has one."""
+        """Return the topic, with the time of its first listing if it has one."""
         lives = self.known.topics.get((key[0], topic))
         return f"{topic} (first listed {iso(lives[0].since)})" if lives else topic
 
@@ -184,7 +184,7 @@ class _Groups:
         return f"{self.of_groups} AND {which}", self.values | names
 
     def last_states(self) -> dict[GroupKey, _LastState]:
-        """The last complete state of each group."""
+        """Return the last complete state of each group."""
         where = f"{self.of_groups} AND t.complete AND t.observed_at <= :moment"
         newest = (
             "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
@@ -202,13 +202,13 @@ class _Groups:
         return {(row["cluster_id"], row["group_id"]): _LastState(row["snapshot_id"], row["at"]) for row in rows}
 
     def with_given(self, recorded: States, up_to: dict[GroupKey, tuple[str, datetime]]) -> States:
-        """The states, with what members had in groups that have nothing of a listed topic."""
+        """Return the states, with what members had in groups that have nothing of a listed topic."""
         sides = {key: (recorded.sides[(*key, snapshot_id)], until) for key, (snapshot_id, until) in up_to.items()}
         keys = [key for key, (side, until) in sides.items() if recorded.unassigned(key[0], side, until)]
         return recorded.with_given(self.reader, *self.among(keys)) if keys else recorded
 
     def up_to(self, lasts: dict[GroupKey, _LastState]) -> dict[GroupKey, tuple[str, datetime]]:
-        """The snapshot of each group, and up to when it is known to have lasted."""
+        """Return the snapshot of each group, and up to when it is known to have lasted."""
         read = known(self.reader)
         return {key: (last.snapshot_id, min(self.at, read.of(key[0], last.at))) for key, last in lasts.items()}
 
@@ -246,7 +246,7 @@ class _Groups:
         return {place: min(moments) for place, moments in had.items() if moments}
 
     def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
-        """The last change of each of the partitions, of the topic that has the name now.
+        """Return the last change of each of the partitions, of the topic that has the name now.
 
         Of a classic group, whose log gives no topic ids, the last one under that name.
         """

@@ -56,7 +56,7 @@ class State:
     gone: frozenset[str] = frozenset()
 
     def numbers(self, topic: str, topic_id: str) -> set[int]:
-        """The partitions of a topic that members had; where an id is not known on either side, by name."""
+        """Return the partitions of a topic that members had; if an id is unknown on either side, by name."""
         ids = self.owned.get(topic, {}).items()
         return {number for owned, numbers in ids if topic_id in (owned, "") or not owned for number in numbers}
 
@@ -124,7 +124,7 @@ _Place = tuple[str, int, str]
 def _pieces(
     state: State, listed: Mapping[str, Listed], shown: Mapping[str, int]
 ) -> Iterator[tuple[datetime, datetime, set[_Place]]]:
-    """The state cut where its topics changed: from, to, and the partitions that existed then and had no owner.
+    """Cut the state where its topics changed: from, to, and the partitions that existed then without an owner.
 
     `shown`: the greatest partition of a topic that members had up to then. Up to it, partitions of the first listing
     existed before that.
@@ -278,7 +278,7 @@ def _lacking(of_period: MeasuredStates) -> Query:
 
 
 def _state(row: Record, recorded: _Recorded, read: Known, end: datetime) -> State:
-    """A row of `states`; the last one of a group lasted as far as its cluster is known."""
+    """Make a State of a row of `states`; the last one of a group lasted as far as its cluster is known."""
     ended: datetime | None = row["until_at"]
     is_last = ended is None or ended > end
     if ended is None:
@@ -314,7 +314,7 @@ class _Recorded:
         self._given = _given(reader, [row for row in rows if row["snapshot_id"] in self._assigned])
 
     def owned(self, snapshot_id: str) -> OwnedByTopic:
-        """The partitions that members of a state had."""
+        """Return the partitions that members of a state had."""
         found: dict[str, dict[str, set[int]]] = {}
         for (topic, topic_id), numbers in self._owned.get(snapshot_id, {}).items():
             found.setdefault(self._names.get(topic, topic), {})[topic_id] = numbers
@@ -377,7 +377,7 @@ def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
 
 
 def _with_ids(rows: Sequence[Record]) -> Iterator[tuple[datetime, int, str]]:
-    """The listings of a name; a source without topic ids says nothing against the only one that is known."""
+    """Return the listings of a name; a source without topic ids does not contradict the only known one."""
     ids = {row["topic_id"] for row in rows} - {None}
     only = next(iter(ids)) if len(ids) == 1 else ""
     for row in rows:

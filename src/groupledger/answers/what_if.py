@@ -190,7 +190,7 @@ def _assumed(side: Side, after: list[Record]) -> Iterator[str]:
 
 
 def _listed(cluster: str, side: Side, known: States) -> dict[str, tuple[str | None, int]]:
-    """The topics as they are listed at the time of the state."""
+    """Return the topics as they are listed at the time of the state."""
     missing = known.not_listed(cluster, side, side.at)
     if missing:
         message = f"no topic listing has {', '.join(missing)} at the time of {side.snapshot_id}"
@@ -200,7 +200,7 @@ def _listed(cluster: str, side: Side, known: States) -> dict[str, tuple[str | No
 
 
 def _shown(side: Side, topic: str, topic_id: str | None, count: int) -> int:
-    """The partitions of a topic: those that members have are there, though a listing may be older."""
+    """Count the partitions of a topic: those that members have exist, even if the listing is older."""
     by_name = side.group_type == CLASSIC or topic_id is None
     entries = [entry for row in side.members for entry in row["recorded"] or () if entry["topic"] == topic]
     own = (entry for entry in entries if by_name or entry["topic_id"] in (None, topic_id))
@@ -218,7 +218,7 @@ def _older(listed: Mapping[str, tuple[str | None, int]], counts: Mapping[str, tu
 def _scenario(
     assignor: str, side: Side, counts: Mapping[str, tuple[str | None, int]], after: list[Record]
 ) -> dict[str, Any]:
-    """The group as `core.scenario` takes it."""
+    """Return the group as `core.scenario` takes it."""
     stayed = {row["member_id"] for row in side.members}
     serverside = assignor.startswith(SERVER)
     members = []

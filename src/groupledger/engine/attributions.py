@@ -104,7 +104,7 @@ def with_releases(decoded: DecodedBucket, verdict: IntArray, attributed: IntArra
 
 
 def _leaders(decoded: DecodedBucket, among: Mask) -> tuple[LongArray, Column, pa.Table]:
-    """The rows of some groups that Java's assignor ran for, their protocols, and what their leaders wrote."""
+    """Select the rows of groups that Java's assignor ran for, their protocols, and what their leaders wrote."""
     groups, own, choice = decoded.groups, decoded.members, decoded.choice
     among = among & np.array([is_javas(name) for name in (*choice.names, "")])[choice.chosen]
     group = ragged.owners(decoded.snapshots.batch.member_start)
@@ -115,7 +115,7 @@ def _leaders(decoded: DecodedBucket, among: Mask) -> tuple[LongArray, Column, pa
 
 
 def _foreign(decoded: DecodedBucket, among: Mask) -> Mask:
-    """Groups among some that Java's assignor ran for, and whose leader wrote what Java does not."""
+    """Select the groups that Java's assignor ran for, and whose leader wrote what Java does not."""
     group, protocol, wrote = _leaders(decoded, among)
     found = np.zeros(len(decoded.groups), np.bool_)
     found[group] = are_foreign(protocol, column(wrote, c.SUBSCRIPTION_VERSION), column(wrote, c.USER_DATA))

@@ -85,7 +85,7 @@ def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[A
 def _judged(
     log: Sequence[tuple[Any, ...]], changes: Iterable[TopicChange], offsets: list[int], default: str
 ) -> list[Judgement]:
-    """The judgement of each snapshot. Small jobs without such groups need none of what this imports."""
+    """Judge each snapshot. Imports are local: small jobs without such groups need none of them."""
     from groupledger.core.assignors.server.judgement import judge_snapshots
 
     return judge_snapshots(_logged(log), [_as_judged(each) for each in changes], offsets, default)

@@ -230,7 +230,7 @@ class ResultColumns:
         }
 
     def _judged(self) -> dict[str, Column]:
-        """The verdict on each record, and whose algorithm it was."""
+        """Return the verdict on each record, and whose algorithm it was."""
         kind = SCHEMAS[REBALANCES.name].field(c.ATTRIBUTED_TO).type
         found = attributions(self.decoded, self.result, kind)
         verdict = with_releases(self.decoded, self.result.verdict, found.code)

@@ -39,7 +39,7 @@ LAST_RUNS = 20
 
 
 def known_before(spark: SparkSession, location: LedgerLocation, commits: tuple[Commit, ...]) -> dict[str, KnownUpTo]:
-    """What was known of each cluster of the ledger. Of ingests that kept nothing, the records are asked once."""
+    """Return what was known of each cluster; of ingests that kept nothing, the records are asked once."""
     keeping = (commit.known for commit in reversed(commits) if commit.known is not None)
     found = together(known_in({KNOWN: json.loads(known)}) for known in islice(keeping, LAST_RUNS))
     ingested = {cluster for commit in commits for guard in commit.guards if (cluster := cluster_of(guard)) is not None}
@@ -57,7 +57,7 @@ def _recorded(
 
 
 def newest(rows: DataFrame, moment: str) -> dict[str, KnownUpTo]:
-    """The newest moment of rows, by cluster."""
+    """Return the newest moment of rows, by cluster."""
     found = rows.groupBy(c.CLUSTER_ID).agg(F.unix_millis(F.max(moment))).collect()
     return {cluster: KnownUpTo(newest=from_millis(at)) for cluster, at in found}
 
@@ -99,7 +99,7 @@ class NewestRead:
 
 
 def inputs_of(known: Iterable[Mapping[str, KnownUpTo]]) -> dict[str, Any]:
-    """What `inputs` of a run keep."""
+    """Return what `inputs` of a run keep."""
     merged = together(known)
     return {KNOWN: {cluster: each.as_json() for cluster, each in sorted(merged.items())}}
 

@@ -43,7 +43,7 @@ def guard_of(cluster_id: str) -> str:
 
 
 def cluster_of(guard: str) -> str | None:
-    """The cluster whose ingests a guard is of; None for other guards."""
+    """Return the cluster whose ingests a guard is of; None for other guards."""
     return guard.removesuffix(_GUARD) if guard.endswith(_GUARD) else None
 
 

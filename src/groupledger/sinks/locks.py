@@ -88,7 +88,7 @@ def _file(ledger: Path, name: str) -> Path:
 
 
 def _acquired(spark: SparkSession | None, file: Path, what: str, patience: float) -> ExitStack:
-    """The lock, held until the stack is closed; `what` names for a person who else may hold it."""
+    """Acquire the lock, held until the stack is closed; `what` names the other holder for a person."""
     waits = _waits(file, what, patience)
     with ExitStack() as held:
         while not _threads[file].acquire(blocking=False):

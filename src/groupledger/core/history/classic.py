@@ -49,7 +49,7 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
 
 
 def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
-    """The tombstone: the group was deleted."""
+    """Fold the tombstone of a deleted group."""
     state = writer.state
     if state.alive and state.group_type != GroupType.CLASSIC:
         return

@@ -52,7 +52,7 @@ class Conversions:
     _looked_at: int = 0
 
     def change(self, state: GroupState, at: int) -> TypeChange:
-        """What the record at that place does, to a group in this state."""
+        """Return what the record at that place does to a group in this state."""
         if at in self._passing or at in self._converting:
             return TypeChange.PASSES if at in self._passing else TypeChange.CONVERTS
         key, is_tombstone = self.key_of(self.rows[at]), self.rows[at].value is None
@@ -69,7 +69,7 @@ class Conversions:
         return TypeChange.NONE
 
     def _to_consumer(self, state: GroupState, at: int) -> TypeChange:
-        """A classic group's tombstone, or a consumer group's record while the classic one still stands."""
+        """Judge a classic group's tombstone, or a consumer group's record before that tombstone."""
         members = state.generation.members if state.generation is not None else {}
         first = at
         while first < len(self.rows) and self._is_idle(first, GroupType.CLASSIC):
@@ -115,7 +115,7 @@ class Conversions:
         )
 
     def _to_classic(self, state: GroupState, at: int) -> TypeChange:
-        """A classic group's record while the consumer group still stands."""
+        """Judge a classic group's record before the tombstones of the consumer group."""
         value = _value(self.key_of(self.rows[at]), self.rows[at])
         if not isinstance(value, GroupMetadata) or state.modern is None:
             return TypeChange.NONE
@@ -126,7 +126,7 @@ class Conversions:
         return TypeChange.CONVERTS if is_old and value.members else TypeChange.NONE
 
     def _leaving(self, state: GroupState, at: int) -> TypeChange:
-        """A tombstone of a consumer group: a member leaves, the group was deleted, or it goes on as a classic one.
+        """Judge a tombstone of a consumer group: a member leaves, the group is deleted, or it is converted.
 
         It only does that with classic members in it.
         """
@@ -197,7 +197,7 @@ def _goes_on(before: int, number: int) -> bool:
 
 
 def _value(key: LogKey | None, row: LogRow) -> RecordValue | None:
-    """The value of a record; None of a tombstone, and of what does not decode."""
+    """Decode the value of a record; None for a tombstone, and for a value that does not decode."""
     if key is None or row.value is None:
         return None
     try:

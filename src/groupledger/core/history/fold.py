@@ -143,7 +143,7 @@ class Fold:
         return home_of(self.group_id, Counter(row.log_partition for row in distinct))
 
     def _before(self, rows: Sequence[LogRow]) -> bytes:
-        """The head of the state that these records, the last ones, may have to be folded into again."""
+        """Return the head of the state from before these last records, which may have to be folded again."""
         state = self.writer.state
         state.undecided = tuple(rows)
         head = encode_head(state)
@@ -255,7 +255,7 @@ class Fold:
             self.accounts.count(row, self.accounts.unused, kind.value)
 
     def _end(self, row: LogRow, key: LogKey) -> None:
-        """A tombstone."""
+        """Fold a tombstone."""
         if key.kind is RecordKind.GROUP_METADATA:
             delete_classic(self.writer, row)
         elif key.kind in ROLES:

@@ -69,7 +69,7 @@ def encode_state(state: GroupState, held: Sequence[Tenures]) -> bytes:
 
 
 def read_classic_head(head: bytes) -> tuple[GroupState, list[Tenures]] | None:
-    """The state of a classic group, without its holdings, and these; None: of another, or it may be converting.
+    """Return the state of a classic group, without its holdings, and these; None: of another, or it may be converting.
 
     A `Fault` for bytes of another version.
     """
@@ -114,7 +114,7 @@ def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
 
 
 def undecided_from(head: bytes) -> int | None:
-    """The offset of the first record that the state does not have yet, though it was read; None: it has all."""
+    """Return the offset of the first record that was read and is not yet in the state; None: it has all."""
     undecided = _document(head).get("undecided")
     return undecided[0][0] if undecided else None
 
@@ -174,7 +174,7 @@ def _raw_record(row: LogRow) -> list[int | str | None]:
 
 
 def _restored_record(log_partition: int, raw: list[Any]) -> LogRow:
-    """An earlier read counted it."""
+    """Restore a record, which an earlier read counted."""
     offset, at, *texts = raw
     key, value = (None if text is None else b64decode(text) for text in texts)
     return LogRow(log_partition, offset, at, key, value, known=True)

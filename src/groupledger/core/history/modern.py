@@ -242,7 +242,7 @@ def leave(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str
 
 
 def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
-    """The group was deleted."""
+    """Fold the deletion of the group."""
     state = writer.state
     if state.alive and state.group_type != group_type:
         return

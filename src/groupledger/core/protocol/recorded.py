@@ -66,7 +66,7 @@ _Told = tuple[_Member, Call, Certainty]
 
 
 def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberSnapshotRow]) -> Iterator[RecordedCall]:
-    """The calls of one group's snapshots, both in order of offset; of KIP-848 and of Connect's groups none.
+    """Yield the calls of one group's snapshots, both in order of offset; none for KIP-848 and Connect groups.
 
     A classic member keeps through an online conversion what it has: nobody calls it for that.
     """
@@ -99,7 +99,7 @@ def _is_classic(row: MemberSnapshotRow) -> bool:
 
 
 def _taken_over(row: MemberSnapshotRow) -> _Member:
-    """A classic member while its group is a KIP-848 one, or comes from there: what it has is recorded."""
+    """Return a classic member in, or from, a KIP-848 group, with what is recorded as its own."""
     recorded = (*(row.recorded or ()), *(row.pending_revocation or ()))
     return _Member(row, assigned_partitions(recorded), assigned_partitions(row.claimed))
 
