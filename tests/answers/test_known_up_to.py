@@ -135,3 +135,9 @@ def test_a_run_that_found_nothing_counts_and_one_that_did_not_commit_does_not(wr
 
 def test_ingests_of_several_clusters_may_overtake_one_another(written):
     assert newest(written(**rows([read_to(dev=at(30)), read_to(3, dev=at(9), eu=at(8))]))) == at(30)
+
+
+@pytest.mark.parametrize(("protocol_type", "unowned"), [("connect", None), ("consumer", 0), (None, 0)])
+def test_what_members_of_another_protocol_lack_is_not_known(written, protocol_type, unowned):
+    workers = History("workers", topics=()).state(1, "w", protocol_type=protocol_type)
+    assert of_group(written(**rows([], workers)), "workers")[0] == unowned

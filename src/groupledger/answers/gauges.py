@@ -12,6 +12,7 @@ from groupledger.answers.scope import scope
 from groupledger.answers.stickiness import rebalances_compared
 from groupledger.answers.storms import counted_rebalances
 from groupledger.answers.unowned import unowned_partitions
+from groupledger.core.protocol.recorded import CONSUMERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,24 +89,30 @@ def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
     moves = _moves(reader, within)
     unowned = _unowned(reader, within)
     found = []
-    for key, members in _members(reader, within).items():
+    for key, (members, consumes) in _members(reader, within).items():
         moved, least = moves.get(key, (None, None))
         numbers = counted.get(key, 0), given.get(key, 0), moved, least
-        found.append(GroupGauges(key[0], key[1], members, *numbers, *unowned.get(key, (0, None, 0.0))))
+        none = (0, None, 0.0) if consumes else (None, None, None)
+        found.append(GroupGauges(key[0], key[1], members, *numbers, *unowned.get(key, none)))
     return found
 
 
-def _members(reader: Reader, within: Scope) -> dict[GroupKey, int]:
-    """Every group that the ledger knows at the end of the period, with the members of its last state."""
+def _members(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, bool]]:
+    """Return the members in the last state of each group up to the end of the period, and whether they are consumers.
+
+    What members of another protocol, such as Connect's, are assigned is not known, nor what they lack.
+    """
     condition, values = within.of_groups("t.")
     of_period = f"FROM current_group_snapshots t WHERE {condition} AND t.observed_at <= :end"
     newest = f"SELECT t.cluster_id, t.group_id, max(t.offset) AS newest {of_period} GROUP BY t.cluster_id, t.group_id"
     query = (
-        f"SELECT n.cluster_id, n.group_id, max(t.members) AS members FROM ({newest}) n JOIN current_group_snapshots t "
+        "SELECT n.cluster_id, n.group_id, max(t.members) AS members, max(t.protocol_type) AS protocol_type "
+        f"FROM ({newest}) n JOIN current_group_snapshots t "
         "ON t.cluster_id = n.cluster_id AND t.group_id = n.group_id AND t.offset = n.newest "
         "GROUP BY n.cluster_id, n.group_id ORDER BY n.cluster_id, n.group_id"
     )
-    return {_key(row): row["members"] for row in records(reader, query, end=within.end, **values)}
+    rows = records(reader, query, end=within.end, **values)
+    return {_key(row): (row["members"], row["protocol_type"] in CONSUMERS) for row in rows}
 
 
 def _rebalances(reader: Reader, within: Scope) -> dict[GroupKey, int]:

@@ -116,6 +116,21 @@ def test_what_cannot_be_played_under_one_variant_is_played_under_the_others():
     assert found["consumer"].cost is None
 
 
+@pytest.mark.parametrize(
+    ("library", "variant", "lacks"),
+    [
+        ("kafka-go", "cooperative-sticky", "a lists cooperative-sticky, which this kafka-go does not have"),
+        ("sarama", "consumer", "a is a client of sarama, which does not speak KIP-848"),
+        ("librdkafka", "sticky", "a lists sticky, which this librdkafka does not have"),
+    ],
+)
+def test_a_variant_that_a_members_library_lacks_is_not_played(library, variant, lacks):
+    joins = (e.Join("a", ("t",), assignors=("range",), library=library),)
+    found = compared(f"range,{variant}", joins)
+    assert (found["range"].error, found[variant].cost) == (None, None)
+    assert found[variant].error.startswith(f"BAD_CLIENT: under {variant}: {lacks}")
+
+
 def test_what_does_not_settle_says_why():
     found = compared("as-written,range", OTHER)
     assert found["as-written"].failures == 1

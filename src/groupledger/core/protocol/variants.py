@@ -13,6 +13,8 @@ from typing import Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.client_library import BAD_CLIENT, ClientLibrary, require_assignors
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, StreamsGroupSettings
 from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
 from groupledger.core.protocol.consumer_group_json import TOPOLOGY, read_settings, write_settings
@@ -116,12 +118,22 @@ def _join(join: e.Join, variant: Variant) -> e.Join:
         join = replace(join, process_id=None)
     if variant.static is not None:
         join = replace(join, group_instance_id=(join.group_instance_id or join.member) if variant.static else None)
+    _require_library(join, variant)
     if variant.coordinated is not None:
         return replace(join, group_protocol=variant.coordinated)
     if variant.assignor is None:
         return join
     classic = replace(join, group_protocol=e.GroupProtocol.CLASSIC, remote_assignor=None)
     return replace(classic, assignors=(variant.assignor,), rebalance_timeout_ms=e.MAX_POLL_INTERVAL_MS)
+
+
+def _require_library(join: e.Join, variant: Variant) -> None:
+    """Raise Fault("BAD_CLIENT") for a member whose client library cannot take part in the variant."""
+    place = f"under {variant.name}: {join.member}"
+    if variant.coordinated == e.GroupProtocol.CONSUMER and not LIBRARIES[join.library].speaks_kip_848:
+        raise Fault(BAD_CLIENT, f"{place} is a client of {join.library}, which does not speak KIP-848")
+    if variant.assignor is not None:  # of its newest release: a script may put an assignor into older byte code
+        require_assignors(ClientLibrary(join.library, ByteCode.KIP_792, ()), (variant.assignor,), place)
 
 
 def _of_classic_group(script: Script, variant: Variant) -> Script:
