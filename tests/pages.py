@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-READING = Path(__file__).parents[1] / "docs" / "reading.md"
+READING = Path(__file__).parents[1] / "docs" / "guides/use/sql.md"
 
 
 def blocks(page, language):
@@ -14,7 +14,7 @@ def blocks(page, language):
 
 
 def documented_reader() -> Callable[[str, str], Any]:
-    """The code of docs/reading.md: the rows of a table that count, read without Spark."""
+    """The code of docs/guides/use/sql.md: the rows of a table that count, read without Spark."""
     [code] = blocks(READING.read_text(encoding="utf-8"), "python")
     namespace: dict[str, Any] = {}
     exec(compile(code, str(READING), "exec"), namespace)  # noqa: S102 - the document's own example

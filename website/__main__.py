@@ -16,15 +16,15 @@ DOCS = Path(__file__).parents[1] / "docs"
 def pages() -> dict[str, str]:
     """Path below docs/ -> what it holds."""
     made = {
-        "commands.md": reference.commands(),
-        "configuration.md": configuration.page(),
-        "tables.md": document.markdown(),
-        "views.md": reference.views(),
-        "codes.md": reference.codes(),
-        "decisions/README.md": decisions.index(DOCS / "decisions"),
+        "reference/commands.md": reference.commands(),
+        "reference/configuration.md": configuration.page(),
+        "reference/tables.md": document.markdown(),
+        "reference/sql-views.md": reference.views(),
+        "reference/codes.md": reference.codes(),
+        "contributing/decisions/README.md": decisions.index(decisions.FOLDER),
         "way-of-the-data.svg": picture.drawn(),
     }
-    return made | {f"schemas/{command}.json": f"{as_text(command)}\n" for command in FORMS}
+    return made | {f"reference/schemas/{command}.json": f"{as_text(command)}\n" for command in FORMS}
 
 
 def main() -> None:

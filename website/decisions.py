@@ -16,11 +16,12 @@ one, copy `0000-template.md`. This index is generated from the pages by `python 
 """
 _TITLE = re.compile(r"^# (?P<number>\d{4}): (?P<title>.+)$", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+FOLDER = Path(__file__).parents[1] / "docs" / "contributing" / "decisions"
 TEMPLATE = "0000-template.md"
 
 
 class Decision(NamedTuple):
-    """One page of docs/decisions."""
+    """One page of docs/contributing/decisions."""
 
     name: str
     number: str
@@ -41,6 +42,6 @@ def _decision(path: Path) -> Decision:
 
 
 def index(folder: Path) -> str:
-    """docs/decisions/README.md."""
+    """docs/contributing/decisions/README.md."""
     rows = (f"| {each.number} | [{each.title}]({each.name}) | {each.date} |\n" for each in decisions(folder))
     return _HEAD + "".join(rows)

@@ -1,4 +1,4 @@
-"""What MkDocs does besides: decisions in the navigation, titles in links, and files outside of docs/ that they name."""
+"""Extend MkDocs: decisions in the navigation, titles in links, files outside of docs/ that pages link to."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ import re
 from pathlib import Path
 from typing import Any
 
-from website.decisions import decisions
+import groupledger
+from website.decisions import FOLDER, decisions
 
 ROOT = Path(__file__).parents[1]
 SOURCES = "source"
 """Folder of the site with the files outside of docs/ that pages link to."""
 _LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)#\s]+)(?=[)#])")
-_CALLED_BY_FILE = re.compile(r"\[(?P<file>[\w/.-]+\.md)\]\((?P=file)")
+_NOT_SEARCHED = "contributing/"
+_CALLED_BY_FILE = re.compile(r"\[(?P<name>[\w.-]+\.md)\]\((?P<file>(?:[\w./-]+/)?(?P=name))")
 _TITLE = re.compile(r"^# (?:\d{4}: )?(?P<title>.+)$", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:
-    """List each decision below their index."""
-    section = next(entry["Decisions"] for entry in config["nav"] if "Decisions" in entry)
-    for each in decisions(ROOT / "docs" / "decisions"):
-        section.append({f"{each.number} {each.title.replace('`', '')}": f"decisions/{each.name}"})
+    """Show the version; list each decision below their index, and redirect its former address."""
+    config["site_name"] = f"groupledger {groupledger.__version__}"
+    contributing = next(entry["Contributing"] for entry in config["nav"] if "Contributing" in entry)
+    section = next(entry["Decisions"] for entry in contributing if "Decisions" in entry)
+    redirects = config["plugins"]["redirects"].config["redirect_maps"]
+    redirects["decisions/README.md"] = "contributing/decisions/README.md"
+    for each in decisions(FOLDER):
+        page = f"contributing/decisions/{each.name}"
+        section.append({f"{each.number} {each.title.replace('`', '')}": page})
+        redirects[f"decisions/{each.name}"] = page
     return config
 
 
@@ -39,8 +47,10 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
-    """Let links out of docs/ lead to the copies, and call pages by their titles where a link has the file's name."""
+    """Point links out of docs/ to the copies, name links by titles, and search no contributor's page."""
     here = posixpath.dirname(page.file.src_uri)
+    if page.file.src_uri.startswith(_NOT_SEARCHED):
+        page.meta["search"] = {"exclude": True}
 
     def called(match: re.Match[str]) -> str:
         file = files.get_file_from_path(posixpath.normpath(posixpath.join(here, match["file"])))

@@ -1,7 +1,7 @@
 """groupledger: flight recorder and simulator for Kafka consumer-group rebalances.
 
-`import groupledger as gl; ledger = gl.open("build/demo-ledger")`: docs/notebooks.md. The names in `__all__` are public;
-importing the package loads nothing else, each name what it needs when it is asked for.
+`import groupledger as gl; ledger = gl.open("build/demo-ledger")`: docs/guides/use/notebook.md. The names in `__all__`
+are public; importing the package loads nothing else, each name what it needs when it is asked for.
 """
 
 from __future__ import annotations

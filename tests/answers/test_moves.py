@@ -1,4 +1,4 @@
-"""What counts as a move: each number of docs/moves.md from the owners in the log, and the same wherever it is told."""
+"""Count moves: each number of docs/concepts/moves.md from the owners in the log, and the same in every answer."""
 
 from __future__ import annotations
 

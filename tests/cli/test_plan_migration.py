@@ -85,7 +85,7 @@ def test_what_does_not_go_together_is_a_usage_error(arguments, told):
 def test_each_client_of_case_38(client, exit_code, told):
     done = run("--from", "range", "--client", f"{client}=2")
     assert (done.exit_code, done.output.count(told)) == (exit_code, 1)
-    assert ("docs/codes.md" in done.output) == (client == "franz-go")
+    assert ("docs/reference/codes.md" in done.output) == (client == "franz-go")
 
 
 @pytest.mark.parametrize(("clients", "listed"), [

@@ -18,7 +18,10 @@ from tests.answers.ledgers import write
 from tests.docs.examples import files_of
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts),
+]
 
 
 COMMAND = re.compile(r"(?:^\s+|`)(?:groupledger|spark-submit .*jobs/(?P<job>\w+)\.py) (?P<rest>[a-z-][^<>|#`]*)")

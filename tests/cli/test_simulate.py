@@ -16,7 +16,7 @@ from groupledger.core.protocol.story import EVENTS, read_script
 from groupledger.listener import RebalanceListener
 from tests.pages import blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides/decide/simulate-a-group.md").read_text(encoding="utf-8")
 SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}'
 
 
@@ -34,7 +34,7 @@ class Chatty(RebalanceListener):
 def test_the_code_of_the_page_runs():
     names: dict[str, Any] = {}
     for block in blocks(PAGE, "python"):
-        exec(compile(block, "docs/simulation.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
+        exec(compile(block, "docs/guides/decide/simulate-a-group.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
     assert names["wrong"] != []
 
 

@@ -15,7 +15,7 @@ from groupledger.cli import main
 from tests.pages import blocks
 
 PARITY = Path(__file__).parent.parent / "data" / "parity"
-PAGE = Path(__file__).parents[2] / "docs" / "scenarios.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides/decide/solve-one-group.md"
 SCENARIO = '{"id": "a", "assignor": "range", "topics": {"t": 3}, "members": [{"id": "m1", "topics": ["t"]}]}'
 ANSWER = [["t", 0], ["t", 1], ["t", 2]]
 

@@ -205,11 +205,11 @@ def test_the_template_names_and_explains_every_key():
 
 
 def test_every_block_of_the_page_on_tables_can_be_copied():
-    found = blocks((ROOT / "docs" / "tables-as-input.md").read_text(encoding="utf-8"), "yaml")
-    kinds = {source.kind for block in found for source in parse(block, "docs/tables-as-input.md").sources}
+    found = blocks((ROOT / "docs" / "operate/read-tables.md").read_text(encoding="utf-8"), "yaml")
+    kinds = {source.kind for block in found for source in parse(block, "docs/operate/read-tables.md").sources}
     assert kinds == set(OFFSETS)
 
 
 def test_the_configuration_page_is_the_declaration():
-    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert written == page(), "python -m groupledger.config.reference > docs/configuration.md"
+    written = (ROOT / "docs" / "reference/configuration.md").read_text(encoding="utf-8")
+    assert written == page(), "python -m groupledger.config.reference > docs/reference/configuration.md"

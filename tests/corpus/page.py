@@ -1,4 +1,4 @@
-"""The tables of docs/corpus.md, from the labels."""
+"""The tables of docs/contributing/corpus.md, from the labels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupledger.answers.causes import CauseKind
 from groupledger.core.findings import INVARIANTS
 from tests.corpus.history import Line, labels
 
-PAGE = Path(__file__).parents[2] / "docs" / "corpus.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contributing/corpus.md"
 BEGIN, END = "<!-- written by `python -m tests.corpus` -->\n", "<!-- end -->\n"
 ORIGINS = ("recorded", "made", "clean")
 

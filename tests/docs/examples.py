@@ -1,6 +1,6 @@
 """The examples of the documentation's pages: which there are, and what they print.
 
-`python -m tests.docs.examples docs/who-had-it.md ...` writes what the commands of a page print into it, anew.
+`python -m tests.docs.examples docs/PAGE.md ...` writes what the commands of a page print into it.
 """
 
 from __future__ import annotations

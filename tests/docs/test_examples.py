@@ -16,8 +16,13 @@ from tests.pages import blocks, documented_reader
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GUIDES = [*pages_of("Tutorial"), *pages_of("How-tos")]
-TEXTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+GUIDES = [*pages_of("Start"), *pages_of("Concepts"), *pages_of("Guides")]
+TEXTS = {
+    page: text
+    for path in sorted(DOCS.rglob("*.md"))
+    if not (page := path.relative_to(DOCS).as_posix()).startswith("contributing/decisions/")
+    and (text := path.read_text(encoding="utf-8"))
+}
 EXITS = {0, 4}
 """4: a gate found what it names."""
 WITH_SPARK = "tests/demo/test_demo.py::test_a_page_shows_what_its_commands_print_with_spark"
@@ -33,27 +38,60 @@ RUN_BY = {
 """Commands of guides that are not run here (they need Spark, another scenario or a file): by their beginning, who runs
 them."""
 CODE_RUN_BY = {
-    ("custom-assignors.md", "python"): "tests/core/custom/test_page.py::test_the_code_runs_and_keeps_the_contract",
-    ("custom-assignors.md", "yaml"): "tests/core/custom/test_page.py::test_the_configuration_loads",
-    ("custom-assignors.md", "toml"): "tests/core/custom/test_naming.py::test_an_entry_point_is_found_by_its_name",
-    ("custom-assignors.md", "sh"): "tests/cli/test_solve_custom.py::test_a_line_may_name_what_an_option_named",
-    ("notebooks.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
-    ("simulation.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",
-    ("simulation.md", "json"): "tests/cli/test_simulate.py::"
+    (
+        "guides/decide/write-an-assignor.md",
+        "python",
+    ): "tests/core/custom/test_page.py::test_the_code_runs_and_keeps_the_contract",
+    ("guides/decide/write-an-assignor.md", "yaml"): "tests/core/custom/test_page.py::test_the_configuration_loads",
+    (
+        "guides/decide/write-an-assignor.md",
+        "toml",
+    ): "tests/core/custom/test_naming.py::test_an_entry_point_is_found_by_its_name",
+    (
+        "guides/decide/write-an-assignor.md",
+        "sh",
+    ): "tests/cli/test_solve_custom.py::test_a_line_may_name_what_an_option_named",
+    ("guides/use/notebook.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
+    ("guides/decide/simulate-a-group.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",
+    ("guides/decide/simulate-a-group.md", "json"): "tests/cli/test_simulate.py::"
     "test_the_scripts_of_the_page_are_some_and_its_table_has_every_event",
-    ("rehearsal.md", "python"): "tests/listener/test_page.py::test_the_code_of_the_page_runs",
-    ("consumer-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
-    ("consumer-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
-    ("share-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
-    ("share-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
-    ("streams-groups.md", "python"): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
-    ("streams-groups.md", "json"): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
-    ("worked-cases.md", "python"): "tests/kips/test_worked_cases.py::test_the_worked_cases_run",
-    ("scenarios.md", "json"): "tests/cli/test_solve.py::test_scenarios_of_the_page_have_the_results_it_shows",
-    ("reading.md", "python"): "tests/docs/test_examples.py::test_the_reader_of_the_page_reads_every_table",
-    ("tables-as-input.md", "yaml"): "tests/config/test_loading.py::"
+    ("guides/decide/rehearse-a-listener.md", "python"): "tests/listener/test_page.py::test_the_code_of_the_page_runs",
+    (
+        "guides/decide/simulate-kip-848-groups.md",
+        "python",
+    ): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
+    (
+        "guides/decide/simulate-kip-848-groups.md",
+        "json",
+    ): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
+    (
+        "guides/decide/simulate-share-groups.md",
+        "python",
+    ): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
+    (
+        "guides/decide/simulate-share-groups.md",
+        "json",
+    ): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
+    (
+        "guides/decide/simulate-streams-groups.md",
+        "python",
+    ): "tests/core/protocol/test_consumer_page.py::test_the_code_of_the_page_runs",
+    (
+        "guides/decide/simulate-streams-groups.md",
+        "json",
+    ): "tests/core/protocol/test_consumer_page.py::test_the_script_of_the_page_is_one",
+    ("contributing/worked-cases.md", "python"): "tests/kips/test_worked_cases.py::test_the_worked_cases_run",
+    (
+        "guides/decide/solve-one-group.md",
+        "json",
+    ): "tests/cli/test_solve.py::test_scenarios_of_the_page_have_the_results_it_shows",
+    ("guides/use/sql.md", "python"): "tests/docs/test_examples.py::test_the_reader_of_the_page_reads_every_table",
+    ("operate/read-tables.md", "yaml"): "tests/config/test_loading.py::"
     "test_every_block_of_the_page_on_tables_can_be_copied",
-    ("views.md", "sql"): "tests/answers/test_view_page.py::test_every_table_has_a_view_and_every_view_is_read_back",
+    (
+        "reference/sql-views.md",
+        "sql",
+    ): "tests/answers/test_view_page.py::test_every_table_has_a_view_and_every_view_is_read_back",
 }
 """Blocks of code that are not run here: by page and language, who runs them, or the like."""
 

@@ -1,7 +1,7 @@
 """A small history of one ledger, step by step, and what the ledger holds after each step.
 
 Each step is one run of a job on the ledger as the step before left it. What it must hold is said by a digest of the
-rows that count, read without Spark by the code of docs/reading.md, free of attempts and their dead rows.
+rows that count, read without Spark by the code of docs/guides/use/sql.md, free of attempts and their dead rows.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _of_groups(lines: Iterable[str]) -> Iterable[str]:
 
 
 class Content:
-    """The reader of docs/reading.md over a whole ledger: what counts, and what dead attempts left behind."""
+    """The reader of docs/guides/use/sql.md over a whole ledger: what counts, and what dead attempts left behind."""
 
     def __init__(self) -> None:
         self.current = documented_reader()

@@ -1,4 +1,4 @@
-"""KIP-1306, the restricted view, statement by statement: the numbers are those of docs/kips.md."""
+"""KIP-1306, the restricted view, statement by statement: the numbers are those of docs/contributing/kips.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""KIP-315, statement by statement: the numbers are those of docs/kips.md. Consumer D leaves, as in its tables."""
+"""KIP-315, statement by statement: the numbers are those of docs/contributing/kips.md.
+
+Consumer D leaves, as in its tables.
+"""
 
 from __future__ import annotations
 

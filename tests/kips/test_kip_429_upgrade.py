@@ -1,4 +1,4 @@
-"""KIP-429, compatibility, upgrade path and metrics, statement by statement: the numbers are those of docs/kips.md."""
+"""KIP-429, compatibility, upgrade path and metrics: the numbers are those of docs/contributing/kips.md."""
 
 from __future__ import annotations
 

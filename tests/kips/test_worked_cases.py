@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.pages import blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "worked-cases.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "contributing/worked-cases.md").read_text(encoding="utf-8")
 
 
 def test_the_worked_cases_run():

@@ -1,4 +1,4 @@
-"""docs/rehearsal.md: its code runs, its listeners are what it says, its numbers are those of its table."""
+"""docs/guides/decide/rehearse-a-listener.md: its code runs, its listeners and numbers are as it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from groupledger.core.protocol.times import MemberTimes, Times
 from tests.docs.examples import files_of
 from tests.pages import blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "rehearsal.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "guides/decide/rehearse-a-listener.md").read_text(encoding="utf-8")
 
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
@@ -19,7 +19,7 @@ def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
         (tmp_path / name).write_text(content)
     names: dict[str, Any] = {}
     for block in blocks(PAGE, "python"):
-        exec(compile(block, "docs/rehearsal.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
+        exec(compile(block, "docs/guides/decide/rehearse-a-listener.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
     rows = re.findall(
         r"^\| (?:static, )?(?:eager|cooperative).*\| (\d+) \| ([\d,]+) \| ([\d,]+) ms \| (\d+) \|$", PAGE, re.M
     )

@@ -13,7 +13,7 @@ from tests.answers.captured import ledger_of
 from tests.demo.conftest import ROOT
 from tests.pages import blocks
 
-PAGE = ROOT / "docs" / "notebooks.md"
+PAGE = ROOT / "docs" / "guides/use/notebook.md"
 
 
 @pytest.mark.parametrize("name", gl.__all__)

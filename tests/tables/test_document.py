@@ -7,11 +7,11 @@ import pytest
 from groupledger.tables import BY_NAME, TABLES
 from groupledger.tables.document import markdown
 
-PAGE = Path(__file__).parents[2] / "docs" / "tables.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference/tables.md"
 
 
 def test_the_page_is_current():
-    assert PAGE.read_text() == markdown(), "run: python -m groupledger.tables.document > docs/tables.md"
+    assert PAGE.read_text() == markdown(), "run: python -m groupledger.tables.document > docs/reference/tables.md"
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)

@@ -143,5 +143,5 @@ def _notes(reader: Reader, within: Scope, judged: tuple[int, int], found: Sequen
             "are not judged there; run `groupledger assign --snapshots every`"
         )
     if not found:
-        yield "nothing is wrong with what could be judged: docs/is-it-sound.md says what that is"
+        yield "nothing is wrong with what could be judged: docs/guides/investigate/audit.md says what that is"
     yield from gaps(reader, within)

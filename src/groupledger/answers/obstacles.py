@@ -65,7 +65,9 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
         yield _reason(c.NO_MEMBERS_RECORDED, "no record of it in the ledger has a member")
         return
     if state["assignor"] == STREAMS:
-        yield _reason(c.STREAMS, f"the assignor is {STREAMS!r}: docs/can-it-be-converted.md says what to do instead")
+        yield _reason(
+            c.STREAMS, f"the assignor is {STREAMS!r}: docs/guides/decide/kip-848-readiness.md says what to do instead"
+        )
         return
     if state["is_empty"]:
         yield _reason(c.EMPTY_NOW, "what is said here is of its last members")

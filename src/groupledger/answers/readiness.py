@@ -237,6 +237,7 @@ def _notes(reader: Reader, within: Scope, everything: Sequence[Record], told: in
         yield f"{number:,} {kind} {'group is' if number == 1 else 'groups are'} left out: each {why}"
     if told:
         yield (
-            "the log does not show releases (Java needs 4.0 or later, others the ones of docs/can-it-be-converted.md), "
-            "nor whether a subscription is a regular expression, nor group.consumer.migration.policy of the brokers"
+            "the log does not show releases (Java needs 4.0 or later, others the ones of "
+            "docs/guides/decide/kip-848-readiness.md), nor whether a subscription is a regular expression, "
+            "nor group.consumer.migration.policy of the brokers"
         )

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class Stickiness:
     """A classic group's rebalances of a period under one assignor, as far as the record is what was recomputed.
 
-    Of the `compared` rebalances the least moves are exact in `certain`, and these are summed (docs/moves.md): `moves`
-    went from member to member, `least` had to. `excess` sums what was more, `below` what was less, where the result
-    is less balanced than the least moves reach: moves = least + excess - below. `others` are rebalances whose record
-    another algorithm made, so that their moves are not ours to count.
+    Of the `compared` rebalances the least moves are exact in `certain`, and these are summed (docs/concepts/moves.md):
+    `moves` went from member to member, `least` had to. `excess` sums what was more, `below` what was less, where the
+    result is less balanced than the least moves reach: moves = least + excess - below. `others` are rebalances whose
+    record another algorithm made, so that their moves are not ours to count.
     """
 
     cluster_id: str

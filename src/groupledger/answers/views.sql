@@ -1,5 +1,5 @@
--- What counts in a ledger, a view for each table. Written by `python -m groupledger.tables.views`; docs/reading.md has
--- the rule in words. Tables stand behind FROM and JOIN alone, under their own names.
+-- What counts in a ledger, a view for each table. Written by `python -m groupledger.tables.views`; the rule in words is
+-- in docs/guides/use/sql.md. Tables stand behind FROM and JOIN alone, under their own names.
 
 -- Attempts: `planned` before any row is written, `committed` once, last and by compare-and-set.
 CREATE VIEW current_runs AS

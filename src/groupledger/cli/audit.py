@@ -35,7 +35,7 @@ WHEN = "when (UTC)"
 def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
     """Judge what the ledger has recorded: partitions without an owner, stale claims, groups that never settle, ...
 
-    Findings are folded by code and group. docs/is-it-sound.md has the codes, and what cannot be judged.
+    Findings are folded by code and group. docs/guides/investigate/audit.md has the codes, and what cannot be judged.
 
     \b
     groupledger audit --since 24h

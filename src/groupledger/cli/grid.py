@@ -55,7 +55,7 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     `output` and `wide`.
     """
 
-    @click.option("--grid", "path", metavar="FILE", help="A grid of assignors and changes; YAML (docs/grid.md).")
+    @click.option("--grid", "path", metavar="FILE", help="A grid in YAML: docs/guides/decide/what-if.md.")
     @click.option("--group", "groups", metavar="GROUP", help="With --grid: only this group; `payments-*`: a pattern.")
     @click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
     @click.option("--cluster", metavar="CLUSTER", help=f"{FOR_LEDGER}: only this cluster.")

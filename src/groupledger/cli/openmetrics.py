@@ -36,8 +36,9 @@ PREFIX = "groupledger"
 def openmetrics(job: Job, *, asked: RequestedScope, file: str | None) -> None:
     """Print rebalances, moves, unowned partitions and findings by group, in OpenMetrics format.
 
-    Counts cover a period, by default the 24 hours up to which the ledger is known; docs/monitoring.md explains each.
-    They are not the table `metrics`, which holds the metrics of KIP-429's clients, derived by `callbacks`.
+    Counts cover a period, by default the 24 hours up to which the ledger is known;
+    docs/guides/use/alerts-prometheus-cron.md explains each. They are not the table `metrics`, which holds the metrics
+    of KIP-429's clients, derived by `callbacks`.
 
     \b
     groupledger openmetrics

@@ -226,7 +226,7 @@ def _warnings(rehearsal: MigrationRehearsal) -> list[str]:
     """Return each warning of any step once, and where its code is explained."""
     found = dict.fromkeys(each for step in rehearsal.steps for each in step.findings)
     lines = [f"[ ] First, {each.danger.value}: {each.evidence}" for each in found]
-    return [*lines, "    (docs/codes.md, Findings of plan-migration, explains the codes)"] if lines else []
+    return [*lines, "    (docs/reference/codes.md, Findings of plan-migration, explains the codes)"] if lines else []
 
 
 def _evidence(found: Iterable[Hazard]) -> list[str]:

@@ -44,7 +44,7 @@ def readiness(
 ) -> None:
     """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.
 
-    Each reason has a code: docs/can-it-be-converted.md. Only the ledger is read; no broker is contacted.
+    Each reason has a code: docs/guides/decide/kip-848-readiness.md. Only the ledger is read; no broker is contacted.
 
     \b
     groupledger readiness --to consumer

@@ -57,8 +57,8 @@ def replay(
 
     --listener makes the calls that each member of a group got. Exit code 4 if it failed or raised, took longer than the
     member's rebalance timeout, or gave up a partition without committing what was read. What was read is what the
-    recorded offset commits say, if the ledger has any (docs/hand-overs.md); else one record of each partition before
-    each generation. The log does not show how a member ended: revoked is called.
+    recorded offset commits say, if the ledger has any (docs/guides/investigate/commits-at-hand-over.md); else one
+    record of each partition before each generation. The log does not show how a member ended: revoked is called.
 
     --verify recomputes a run from the facts it saw. Exit code 4 if the rows differ.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def report() -> None:
     """Rank groups by one kind of problem, with the members and partitions that cause it.
 
-    docs/how-to.md leads from the symptom to the answer. `html` writes everything as pages.
+    docs/guides/index.md leads from the symptom to the answer. `html` writes everything as pages.
 
     \b
     groupledger report storms --since 24h
@@ -168,7 +168,7 @@ def rack(*, asked: RequestedScope, limit: int) -> Callable[..., Any]:
 def html(job: Job, *, folder: Path, asked: RequestedScope, limit: int) -> None:
     """Write an index and a page for each of the worst groups into FOLDER; each opens without a network.
 
-    An existing report is replaced; a folder with other files in it is refused. docs/html-report.md
+    An existing report is replaced; a folder with other files in it is refused. docs/guides/use/html-report.md
 
     \b
     groupledger report html build/report --since 24h

@@ -59,7 +59,7 @@ def simulate(
     A file has a script per line, or is one JSON object or list of them (.json), or YAML (.yaml). Results come after
     every 500 scripts and at the end. An invalid script gives an error object with its line number; the others are still
     played, and the exit code is 3. It is 4 if a partition has two owners, or if a --listener failed or raised, gave up
-    what it read without a commit, or took too long (docs/rehearsal.md).
+    what it read without a commit, or took too long (docs/guides/decide/rehearse-a-listener.md).
 
     \b
     id: a
@@ -67,11 +67,11 @@ def simulate(
     events:
     - {event: join, member: m1, topics: [orders]}
 
-    The format is in docs/simulation.md; "times" in a script give its group a clock. --compare plays each script under
-    variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), streams (KIP-1071), static,
-    dynamic, as-written, or name=value.
-    With --grid, no scripts are read: every group of a ledger meets each change of the grid (docs/grid.md). With
-    --from-ledger, a script goes on from that group's last recorded state: its members, what each holds, its topics.
+    The format is in docs/guides/decide/simulate-a-group.md; "times" in a script give its group a clock. --compare plays
+    each script under variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), streams
+    (KIP-1071), static, dynamic, as-written, or name=value. With --grid, no scripts are read: every group of a ledger
+    meets each change of the grid (docs/guides/decide/what-if.md). With --from-ledger, a script goes on from that
+    group's last recorded state: its members, what each holds, its topics.
 
     \b
     groupledger simulate restart.yaml --compare range,range+static,consumer

@@ -32,7 +32,7 @@ def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -
     A scenario is one line; here it is two to fit.
 
     For a sticky assignor a scenario may ask for more: "transferring": true (what changes owner without a stop between)
-    and "is_sticky": true. The format is in docs/scenarios.md.
+    and "is_sticky": true. The format is in docs/guides/decide/solve-one-group.md.
     """
     bad_lines = 0
     for answer in _answers(scenarios, custom, limits):

@@ -1,6 +1,6 @@
 """Describe the settings for people, from their one declaration.
 
-python -m groupledger.config.reference > docs/configuration.md
+python -m groupledger.config.reference > docs/reference/configuration.md
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _allowed(hint: Any, rule: Rule | None) -> str:
 
 
 def page() -> str:
-    """Return docs/configuration.md."""
+    """Return docs/reference/configuration.md."""
     rows = (
         f"| `{one.name}` | {'required' if one.default is None else f'`{one.default}`'} | {one.allowed} | {one.doc} |\n"
         for one in entries()

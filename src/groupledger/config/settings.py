@@ -1,6 +1,6 @@
 """Declare every setting of groupledger once: type, default, allowed values, and meaning.
 
-`docs/configuration.md` and `template.yaml` are held against this module by a test. Loading needs no engine.
+`docs/reference/configuration.md` and `template.yaml` are held against this module by a test. Loading needs no engine.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Declare the codes of rejected lines, rows, snapshots and groups; the decoders declare their own.
 
-The others are `wire.faults.DecodeCode` and `segments.damage.SegmentCode`; docs/custom-assignors.md has those of custom
-assignors. A test compares the codes with the source; docs/codes.md is generated from them.
+The others are `wire.faults.DecodeCode` and `segments.damage.SegmentCode`; docs/guides/decide/write-an-assignor.md has
+those of custom assignors. A test compares the codes with the source; docs/reference/codes.md is generated from them.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m groupledger.engine.archive            # once; part of `make setup`
 
 The archive belongs to one Java, one Spark and one set of jars; Java checks that itself and passes over one that does
-not fit. Measured in docs/benchmarks.md.
+not fit. Measured in docs/contributing/benchmarks.md.
 """
 
 from __future__ import annotations

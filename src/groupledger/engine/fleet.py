@@ -1,6 +1,6 @@
 """Many groups simulated in one Spark job: a row a script in, a row an event out, one UDF call a bucket of groups.
 
-    settled = simulate_fleet(scripts, buckets=32)          # scripts: group_id, script (JSON, docs/simulation.md)
+    settled = simulate_fleet(scripts, buckets=32)          # scripts: group_id, script (JSON)
     settled.where("not stable").select("group_id", "event", "cycle_rounds", "failure")
 
 A script that cannot be played is one row with `code` and `message`; the others go on.

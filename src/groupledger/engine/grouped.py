@@ -69,9 +69,10 @@ def assignor_udf(
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """A function for `applyInPandas` that runs one assignor on each group; results have `ASSIGNOR_SCHEMA`.
 
-    `mode` is the form of the cooperative step. A name may be that of a custom assignor (docs/custom-assignors.md),
-    which the workers have imported too, in a process of its own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR
-    for a name that is none, ASSIGNOR_NOT_FOUND for one that cannot be imported.
+    `mode` is the form of the cooperative step. A name may be that of a custom assignor
+    (docs/guides/decide/write-an-assignor.md), which the workers have imported too, in a process of its own with these
+    `limits`. Raises Fault: UNKNOWN_ASSIGNOR for a name that is none, ASSIGNOR_NOT_FOUND for one that cannot be
+    imported.
     """
     is_ours = name in ASSIGNORS
     if not is_ours and not may_be_custom(name):

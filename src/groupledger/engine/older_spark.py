@@ -1,4 +1,4 @@
-"""What the oldest Spark we run on lacks, made from what it has (docs/decisions/0100): all such code is here."""
+"""What the oldest Spark we run on lacks, made from what it has (decision 0100): all such code is here."""
 
 from __future__ import annotations
 

@@ -88,5 +88,5 @@ def _reason(groups: pa.Table, row: int, verdict: Verdict, names: Sequence[str]) 
     return UNKNOWN_ASSIGNOR, (
         f"assignor is {of(r.CHOSEN)}; expected one of {', '.join(sorted(names))}; what was recorded stands; "
         "to recompute it, write it as a custom assignor of this name and give its module:function for this group in "
-        "assign.overrides (docs/custom-assignors.md)"
+        "assign.overrides (docs/guides/decide/write-an-assignor.md)"
     )

@@ -47,6 +47,10 @@ VERSIONS: dict[str, tuple[str, str | None]] = {
 
 LEAST_FREE_BYTES = 2**30
 NAMED = 5
+_REBUILD = (
+    "rows were lost or added from outside: `groupledger rebuild` makes them again "
+    "(docs/operate/failures-and-recovery.md)"
+)
 MOST = 1000
 COPIES = "copies"
 FAST_LISTING = "delta.enableFastS3AListFrom"
@@ -89,7 +93,7 @@ def digests(spark: SparkSession, location: LedgerLocation) -> Check:
         found.different,
         "; ".join([f"{found.equal} tables of runs hold the rows that were written", *besides]),
         "a value was changed from outside: `groupledger rebuild` makes derived rows again; restore log_records,"
-        " topic_snapshots and runs from a backup (docs/faults.md)",
+        " topic_snapshots and runs from a backup (docs/operate/failures-and-recovery.md)",
     )
 
 
@@ -213,7 +217,7 @@ def _counts(seen: runs.LedgerView, stored: Stored, removed: Mapping[str, Set[str
         "rows written",
         wrong,
         f"every committed attempt's rows are there{_besides(removed)}",
-        "rows were lost or added from outside: `groupledger rebuild` makes them again (docs/faults.md)",
+        _REBUILD,
     )
 
 
@@ -260,7 +264,7 @@ def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerV
         "members",
         [row[0] for row in wrong if row[2] != 0 or row[1] == 0],
         "each snapshot has the members it counts",
-        "rows were lost or added from outside: `groupledger rebuild` makes them again (docs/faults.md)",
+        _REBUILD,
     )
 
 

@@ -104,7 +104,7 @@ def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> di
 
 
 def _set_aside(location: LedgerLocation, table: Table, invocation: Invocation, sequence: int, fault: Fault) -> Path:
-    """Move a table's folder out of the way; `maintain` removes it once it is of no use (docs/upkeep.md)."""
+    """Move a table's folder out of the way; `maintain` removes it once it is of no use (docs/operate/maintain.md)."""
     folder = folder_of(location, table)
     if folder is None or not folder.is_dir():
         what = f"{location.identifier(table)} is damaged and no folder of this machine: move it elsewhere or drop it"

@@ -62,7 +62,9 @@ def writers(scheme: str, file_system: str | None, log_store: str | None) -> Writ
     if scheme in _BY_DELTA:
         return Writers(True, f"{scheme}: Delta creates each version of a table once only")
     what = f"{scheme or 'an unknown store'}: Delta does not say whether two writers can both win a commit"
-    return Writers(False, what, "let one process write at a time, or set a log store that says so (docs/reading.md)")
+    return Writers(
+        False, what, "let one process write at a time, or set a log store that says so (docs/guides/use/sql.md)"
+    )
 
 
 def writers_of(spark: SparkSession, location: LedgerLocation) -> Writers | None:

@@ -12,7 +12,7 @@
   and counts only while its snapshot does: one that a read had cut is no longer there once the group was folded again.
 - *Calls* and their metrics are those of the last commit that derived them: each derives all.
 
-`docs/reading.md` says the same for readers without Spark; a test holds the two against each other.
+`docs/guides/use/sql.md` says the same for readers without Spark; a test holds the two against each other.
 """
 
 from __future__ import annotations

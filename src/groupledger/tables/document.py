@@ -1,4 +1,4 @@
-"""Write `docs/tables.md` from the declarations: `python -m groupledger.tables.document > docs/tables.md`."""
+"""Write docs/reference/tables.md from the declarations."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from groupledger.tables.given import FORMS, GivenForm
 
 _HEAD = f"""# The tables
 
-Schema version {SCHEMA_VERSION}. This page is generated from the declarations in `groupledger.tables` by
-`python -m groupledger.tables.document`. All tables are Delta tables. Each row has the id of the attempt that wrote it,
-and counts once `runs` commits that attempt: [reading.md](reading.md) says which rows to read, with Spark and without.
+Schema version {SCHEMA_VERSION}. This page is generated from the declarations in `groupledger.tables` by `python -m
+groupledger.tables.document`. All tables are Delta tables. Each row has the id of the attempt that wrote it, and counts
+once `runs` commits that attempt: [sql.md](../guides/use/sql.md) says which rows to read, with Spark and without.
 """
 _GIVEN = """## Your own tables as a source
 
@@ -28,8 +28,8 @@ as the tables below say.
 - `ownership_changes` are derived from `recorded` (and `pending_revocation`) of a group's snapshots, by incarnation and
   offset. A member without it holds nothing. A snapshot in which no member has it, nor a target, gives no ownership.
 - If a column has another type, or a required one is missing, the run stops and names the column. In JSON, a missing
-  value is an error of its line, which must hold exactly one object. A wrong *row* (a number outside
-  [its range](limits.md), a duplicate member, a negative partition, a group without member rows, members without a
+  value is an error of its line, which must hold exactly one object. A wrong *row* (a number outside [its
+  range](../operate/limits.md), a duplicate member, a negative partition, a group without member rows, members without a
   group row, ...) sends all rows of that snapshot to `quarantine`. The other snapshots are processed, and none is
   compared with a rejected one.
 """

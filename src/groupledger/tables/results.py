@@ -92,7 +92,7 @@ REBALANCES = table(
         "fewest moves of a balanced result that assigns all partitions, racks aside: no member with two or "
         "more fewer than another that is assigned a partition of one of its topics. Exact where all members "
         "share one subscription and no partition has two holders, and where the group is small enough to be "
-        "solved; else a lower bound (docs/least-moves.md). Null: rejected (see code), no members (EMPTY), or "
+        "solved; else a lower bound (docs/concepts/least-moves.md). Null: rejected (see code), no members (EMPTY), or "
         "a topic whose partitions no listing counts (topic-unknown in unassigned_partitions)",
     ),
     column(c.LOAD_MIN, LongType(), "least partitions of a member in the target"),
@@ -130,7 +130,8 @@ REBALANCES = table(
         c.ATTRIBUTED_TO,
         STRING_LIST,
         "assignors of client libraries that give what the leader recorded, such as kafka-python-sticky; all that agree "
-        "best, java's first (docs/whose-algorithm.md). Empty: none that is known. Null where attribution says why",
+        "best, java's first (docs/guides/investigate/which-client-assigned.md). Empty: none that is known. Null where "
+        "attribution says why",
     ),
     column(
         c.ATTRIBUTION,

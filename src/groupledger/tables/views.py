@@ -33,8 +33,8 @@ from groupledger.tables import columns as c
 CURRENT = "current_{}"
 REFOLDS, LATEST_RESULTS, NOT_LISTED = "current_refolds", "latest_results", "topics_not_listed"
 _HEAD = """\
--- What counts in a ledger, a view for each table. Written by `python -m groupledger.tables.views`; docs/reading.md has
--- the rule in words. Tables stand behind FROM and JOIN alone, under their own names.
+-- What counts in a ledger, a view for each table. Written by `python -m groupledger.tables.views`; the rule in words is
+-- in docs/guides/use/sql.md. Tables stand behind FROM and JOIN alone, under their own names.
 """
 _COMMENTS = {
     REFOLDS: "Offsets of a group that a later attempt folded again: earlier facts of them do not count.",

@@ -1,4 +1,4 @@
-"""docs/custom-assignors.md: its code runs, its list of codes is whole."""
+"""docs/guides/decide/write-an-assignor.md: its code runs, its list of codes is whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from tests.pages import blocks
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "custom-assignors.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides/decide/write-an-assignor.md").read_text(encoding="utf-8")
 OWNED = tuple(TopicPartition("t", number) for number in range(3))
 GROUP = Group((Member("A", ("t",), OWNED), Member("B", ("t", "u"))), {"t": 3, "u": 1})
 
@@ -23,7 +23,7 @@ GROUP = Group((Member("A", ("t",), OWNED), Member("B", ("t", "u"))), {"t": 3, "u
 def test_the_code_runs_and_keeps_the_contract():
     names: dict[str, Any] = {}
     for block in blocks(PAGE, "python"):
-        exec(compile(block, "docs/custom-assignors.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
+        exec(compile(block, "docs/guides/decide/write-an-assignor.md", "exec", dont_inherit=True), names)  # noqa: S102 our own page
     for name, cooperative in (("assign", False), ("assign_in_steps", True)):
         protocols = frozenset(names[name].supported_protocols)
         assert (Protocol.COOPERATIVE in protocols) == cooperative

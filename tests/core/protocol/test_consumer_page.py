@@ -13,7 +13,11 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 @pytest.mark.parametrize(
     ("page", "last"),
-    [("consumer-groups.md", "forbidden"), ("share-groups.md", "settled"), ("streams-groups.md", "settled")],
+    [
+        ("guides/decide/simulate-kip-848-groups.md", "forbidden"),
+        ("guides/decide/simulate-share-groups.md", "settled"),
+        ("guides/decide/simulate-streams-groups.md", "settled"),
+    ],
 )
 def test_the_code_of_the_page_runs(page, last):
     names: dict[str, Any] = {}
@@ -25,9 +29,9 @@ def test_the_code_of_the_page_runs(page, last):
 @pytest.mark.parametrize(
     ("page", "told"),
     [
-        ("consumer-groups.md", '"consumer_group": {"epoch": 3,'),
-        ("share-groups.md", '"share_group": {"epoch": 6,'),
-        ("streams-groups.md", '"streams_group": {"epoch": 5,'),
+        ("guides/decide/simulate-kip-848-groups.md", '"consumer_group": {"epoch": 3,'),
+        ("guides/decide/simulate-share-groups.md", '"share_group": {"epoch": 6,'),
+        ("guides/decide/simulate-streams-groups.md", '"streams_group": {"epoch": 5,'),
     ],
 )
 def test_the_script_of_the_page_is_one(page, told):

@@ -2,7 +2,7 @@
 
 Built from the KIP's pseudo-code ("Proposed Changes"). It keeps what the KIP's javadoc states: counts differ by one at
 most, the assignment stays the same if nothing changed, and partitions in transfer are left out of the answer until
-they are revoked. For points on which the KIP is silent, see docs/decisions/0021.
+they are revoked. For points on which the KIP is silent, see decision 0021.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ give a partition to a member that does not subscribe. `doubts` tells what was dr
 
 Kafka's general algorithm remembers no target: partitions that wait for a revocation are dealt anew in the second
 round, which may move another partition and so need a third round. `settle_in_two_rounds` simulates the rounds first.
-If the group would change its target later, it gets that later target from the first round on (docs/decisions, 0026).
+If the group would change its target later, it gets that later target from the first round on (decision 0026).
 """
 
 from __future__ import annotations

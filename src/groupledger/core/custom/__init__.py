@@ -1,4 +1,4 @@
-"""Provide the public types of custom assignors, and check their answers. See docs/custom-assignors.md."""
+"""Provide the public types of custom assignors, and check their answers: docs/guides/decide/write-an-assignor.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Call a custom assignor for one group and read its answers into plain values, whatever it returns or raises.
 
-`docs/custom-assignors.md` lists the possible complaints. Answers are only read here; `contract` judges them.
+`docs/guides/decide/write-an-assignor.md` lists the possible complaints. Answers are only read here;
+`contract` judges them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Numbers are assigned, not topic partitions; a number is eligible if it is below the least partition count of the
 group's topics. A member's claims (`claim_partition`, of whatever topic) are the numbers it had; `claim_generation` is
-their epoch. For points on which the KIP is silent, see docs/decisions/0022.
+their epoch. For points on which the KIP is silent, see decision 0022.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Run Kafka's server-side assignors (KIP-848), `uniform` and `range`, as kafka-group-coordinator 4.1 to 4.4 does.
 
-Sets and the order of the records are Kafka's, so a result can be the next round's input. See docs/decisions/0020.
+Sets and the order of the records are Kafka's, so a result can be the next round's input. See decision 0020.
 """
 
 from __future__ import annotations
