@@ -7,8 +7,7 @@ from pathlib import Path
 from groupledger.cli.json_forms import FORMS
 from groupledger.cli.json_schemas import as_text
 from groupledger.config import reference as configuration
-from groupledger.tables import document
-from website import decisions, picture, reference
+from website import commands, decisions, picture, reference, tables
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -16,15 +15,14 @@ DOCS = Path(__file__).parents[1] / "docs"
 def pages() -> dict[str, str]:
     """Path below docs/ -> what it holds."""
     made = {
-        "reference/commands.md": reference.commands(),
         "reference/configuration.md": configuration.page(),
-        "reference/tables.md": document.markdown(),
         "reference/sql-views.md": reference.views(),
         "reference/codes.md": reference.codes(),
         "contributing/decisions/README.md": decisions.index(decisions.FOLDER),
         "way-of-the-data.svg": picture.drawn(),
     }
-    return made | {f"reference/schemas/{command}.json": f"{as_text(command)}\n" for command in FORMS}
+    made |= commands.pages() | tables.pages()
+    return made | {f"schemas/{command}.json": f"{as_text(command)}\n" for command in FORMS}
 
 
 def main() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import groupledger
-from website.decisions import FOLDER, decisions
+from website.decisions import FOLDER, TEMPLATE, decisions
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 SOURCES = "source"
 """Folder of the site with the files outside of docs/ that pages link to."""
 _LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)#\s]+)(?=[)#])")
@@ -21,17 +23,40 @@ _TITLE = re.compile(r"^# (?:\d{4}: )?(?P<title>.+)$", re.MULTILINE)
 
 
 def on_config(config: Any) -> Any:
-    """Show the version; list each decision below their index, and redirect its former address."""
+    """Show the version, list the pages that are one of many, and redirect the former addresses of decisions."""
     config["site_name"] = f"groupledger {groupledger.__version__}"
-    contributing = next(entry["Contributing"] for entry in config["nav"] if "Contributing" in entry)
-    section = next(entry["Decisions"] for entry in contributing if "Decisions" in entry)
+    fill(config["nav"])
     redirects = config["plugins"]["redirects"].config["redirect_maps"]
-    redirects["decisions/README.md"] = "contributing/decisions/README.md"
-    for each in decisions(FOLDER):
-        page = f"contributing/decisions/{each.name}"
-        section.append({f"{each.number} {each.title.replace('`', '')}": page})
-        redirects[f"decisions/{each.name}"] = page
+    for page in FOLDER.glob("*.md"):
+        if page.name != TEMPLATE:
+            redirects[f"decisions/{page.name}"] = f"{_NOT_SEARCHED}decisions/{page.name}"
     return config
+
+
+def fill(nav: list[Any]) -> None:
+    """Add a page for each command, table and decision below their index."""
+    for section, title, pages in (
+        ("Reference", "Commands", _named("reference/commands")),
+        ("Reference", "Table schemas", _named("reference/tables")),
+        ("Contributing", "Decisions", _decisions()),
+    ):
+        _section(_section(nav, section), title).extend(pages)
+
+
+def _section(nav: list[Any], title: str) -> list[Any]:
+    found: list[Any] = next(entry[title] for entry in nav if isinstance(entry, dict) and title in entry)
+    return found
+
+
+def _named(folder: str) -> Iterator[dict[str, str]]:
+    for page in sorted((DOCS / folder).glob("*.md")):
+        if page.stem != "index":
+            yield {page.stem: f"{folder}/{page.name}"}
+
+
+def _decisions() -> Iterator[dict[str, str]]:
+    for each in decisions(FOLDER):
+        yield {f"{each.number} {each.title.replace('`', '')}": f"{_NOT_SEARCHED}decisions/{each.name}"}
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -21,7 +21,7 @@ from tests.answers.ledgers import write
 from tests.answers.rows import at
 from tests.demo.conftest import ROOT
 
-SCHEMAS = ROOT / "docs" / "reference" / "schemas"
+SCHEMAS = ROOT / "docs" / "schemas"
 ASKED = [
     "who a-2",
     "who a-2 --at 2026-11-21T14:01Z",
@@ -131,7 +131,7 @@ def test_every_report_has_a_form():
 
 @pytest.mark.parametrize("command", FORMS)
 def test_the_documented_schema_is_that_of_the_code(command):
-    """`groupledger schema COMMAND > docs/reference/schemas/COMMAND.json` writes it."""
+    """`groupledger schema COMMAND > docs/schemas/COMMAND.json` writes it."""
     text = (SCHEMAS / f"{command}.json").read_text(encoding="utf-8")
     assert text == as_text(command) + "\n" == CliRunner().invoke(main, ["schema", command]).stdout
     Draft202012Validator.check_schema(json.loads(text))

@@ -1,4 +1,4 @@
-"""The navigation of the site, as mkdocs.yml has it."""
+"""The navigation of the site, as mkdocs.yml and the hooks of website/ have it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from pathlib import Path
 
 import yaml
 
+from website.hooks import fill
+
 ROOT = Path(__file__).parents[2]
-NAV = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+NAV = SITE["nav"]
+fill(NAV)
 
 
 def pages_of(section):

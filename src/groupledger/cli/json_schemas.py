@@ -34,7 +34,7 @@ _FAILED = closed(status={"const": "failed"}, code=TEXT, message=TEXT)
 @click.command(short_help="Print the JSON schema of a command's --json output.")
 @click.argument("command", type=click.Choice(list(FORMS)))
 def schema(command: str) -> None:
-    """Print the JSON schema of COMMAND's `--json`; docs/reference/schemas has all of them.
+    """Print the JSON schema of COMMAND's `--json`; docs/schemas has all of them.
 
     \b
     groupledger schema who

@@ -144,7 +144,7 @@ def _check(schema: StructType, form: GivenForm, folder: str, *, textual: bool) -
 
 def _foreign(form: GivenForm, folder: str, name: str, got: str, expected: DataType) -> SourceFault:
     message = f"table {form.table.name} in {folder}: column {name} is {got}, expected {expected.simpleString()}"
-    return SourceFault("FOREIGN_SCHEMA", f"{message}; docs/reference/tables.md says which columns it has")
+    return SourceFault("FOREIGN_SCHEMA", f"{message}; docs/operate/your-own-snapshots.md says which columns it has")
 
 
 def _fits(got: DataType, expected: DataType) -> bool:

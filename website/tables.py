@@ -1,20 +1,22 @@
-"""Write docs/reference/tables.md from the declarations."""
+"""The pages of the tables, a page a table, and of the tables that users bring, written from their declarations."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from groupledger.tables import SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.given import FORMS, GivenForm
 
-_HEAD = f"""# The tables
+_HEAD = f"""# Table schemas
 
-Schema version {SCHEMA_VERSION}. This page is generated from the declarations in `groupledger.tables` by `python -m
-groupledger.tables.document`. All tables are Delta tables. Each row has the id of the attempt that wrote it, and counts
-once `runs` commits that attempt: [sql.md](../guides/use/sql.md) says which rows to read, with Spark and without.
+Schema version {SCHEMA_VERSION}. All tables are Delta tables. Each row has the id of the attempt that wrote it, and
+counts once `runs` commits that attempt: [sql.md](../../guides/use/sql.md) says which rows to read, with Spark and
+without. Generated from the declarations by `python -m website`.
+
+| table | rows |
+|---|---|
 """
-_GIVEN = """## Your own tables as a source
+_GIVEN = """# Your own snapshot tables
 
 `ingest` also reads your own snapshots (a source of the kind `snapshots`): a folder with `group_snapshots`,
 `member_snapshots` and, for partition counts, `topic_snapshots`, each a folder or a file with the suffix `.json`,
@@ -29,19 +31,29 @@ as the tables below say.
   offset. A member without it holds nothing. A snapshot in which no member has it, nor a target, gives no ownership.
 - If a column has another type, or a required one is missing, the run stops and names the column. In JSON, a missing
   value is an error of its line, which must hold exactly one object. A wrong *row* (a number outside [its
-  range](../operate/limits.md), a duplicate member, a negative partition, a group without member rows, members without a
+  range](limits.md), a duplicate member, a negative partition, a group without member rows, members without a
   group row, ...) sends all rows of that snapshot to `quarantine`. The other snapshots are processed, and none is
   compared with a rejected one.
 """
 
 
-def markdown() -> str:
-    """Return the whole page."""
-    return "\n".join([_HEAD, *(_section(table) for table in TABLES), _GIVEN, *(_form(form) for form in FORMS)])
+def pages() -> dict[str, str]:
+    """Return the pages by their path below docs/."""
+    rows = (
+        f"| [`{table.name}`]({table.name}.md){{#{table.name}}} | {_text(_first_sentence(table.comment))} |\n"
+        for table in TABLES
+    )
+    of_tables = {f"reference/tables/{table.name}.md": _page(table) for table in TABLES}
+    given = "\n".join([_GIVEN, *(_form(form) for form in FORMS)])
+    return {"reference/tables/index.md": _HEAD + "".join(rows), **of_tables, "operate/your-own-snapshots.md": given}
 
 
-def _section(table: Table) -> str:
-    return "\n".join([f"## `{table.name}`\n", f"{table.comment}{_layout(table)}\n", *_rows(table), ""])
+def _first_sentence(comment: str) -> str:
+    return comment.partition(". ")[0].removesuffix(".") + "."
+
+
+def _page(table: Table) -> str:
+    return "\n".join([f"# Table `{table.name}`\n", f"{table.comment}{_layout(table)}\n", *_rows(table), ""])
 
 
 def _layout(table: Table) -> str:
@@ -66,7 +78,7 @@ def _rows(table: Table) -> Iterator[str]:
 
 
 def _form(form: GivenForm) -> str:
-    lines = [f"### Your `{form.table.name}`\n", "| column | type | if missing |", "|---|---|---|"]
+    lines = [f"## Your `{form.table.name}`\n", "| column | type | if missing |", "|---|---|---|"]
     for name in form.columns:
         absent = "**required**" if name in form.required else form.filled.get(name, "null")
         lines.append(f"| `{name}` | `{form.table.schema[name].dataType.simpleString()}` | {_text(absent)} |")
@@ -75,7 +87,3 @@ def _form(form: GivenForm) -> str:
 
 def _text(words: str) -> str:
     return words.replace("|", "\\|")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(markdown())
