@@ -9,11 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 import groupledger
 from website.decisions import FOLDER, TEMPLATE, decisions
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+SEARCH_WORDS: dict[str, list[str]] = yaml.safe_load((ROOT / "website/search_words.yaml").read_text(encoding="utf-8"))
+"""Page below docs/ -> the words that people search it by."""
 SOURCES = "source"
 """Folder of the site with the files outside of docs/ that pages link to."""
 _LINK = re.compile(r"(?<=\]\()(?P<target>\.\./[^)#\s]+)(?=[)#])")
@@ -74,8 +78,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
     """Point links out of docs/ to the copies, name links by titles, and search no contributor's page."""
     here = posixpath.dirname(page.file.src_uri)
-    if page.file.src_uri.startswith(_NOT_SEARCHED):
-        page.meta["search"] = {"exclude": True}
+    page.meta["search"] = {"exclude": page.file.src_uri.startswith(_NOT_SEARCHED), "boost": _boost(page.file.src_uri)}
+    page.meta["tags"] = SEARCH_WORDS.get(page.file.src_uri, [])
 
     def called(match: re.Match[str]) -> str:
         file = files.get_file_from_path(posixpath.normpath(posixpath.join(here, match["file"])))
@@ -87,6 +91,10 @@ def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
         return match["target"] if target is None else posixpath.relpath(f"{SOURCES}/{target}", here or ".")
 
     return _CALLED_BY_FILE.sub(called, _LINK.sub(led, markdown))
+
+
+def _boost(page: str) -> float:
+    return 2 if page.startswith("concepts/") else 1
 
 
 def linked_outside(page: str, markdown: str) -> list[str]:

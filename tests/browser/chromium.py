@@ -69,6 +69,12 @@ def look(page, shot, width, height):
     return [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
 
 
+def dom(address):
+    """Return a page as it is when it is loaded and its scripts have run."""
+    with tempfile.TemporaryDirectory(prefix="groupledger-browser-") as folder:
+        return _run(address, NARROWEST, NARROWEST, folder, "--dump-dom").stdout
+
+
 def extent(page, width):
     """Measure a page in a view of this width."""
     with tempfile.TemporaryDirectory(prefix="groupledger-browser-") as folder:

@@ -4,6 +4,8 @@ Screenshots stay in the folder that pytest's `--basetemp` names: look at them.
 """
 
 import functools
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -15,7 +17,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.browser.chromium import look
+from tests.browser.chromium import dom, look
+from tests.docs.site_search import QUERIES, SiteSearch
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("site")]  # which is built once
 ROOT = Path(__file__).parents[2]
@@ -27,6 +30,25 @@ PAGES = (
     "contributing/architecture.html",
 )
 WIDTHS, HEIGHT = (1280, 500), 1400
+ASKED = """<!DOCTYPE html><html><body><script>
+const [setup, ready, query, result] = [0, 1, 2, 3], found = {};
+window.postMessage = ({type, data}) => {
+  if (type === result) found[asked] = data.items.map((page) => page[0].location);
+};
+let asked;
+const ask = (type, data) => window.dispatchEvent(new MessageEvent("message", {data: {type, data}}));
+</script><script src="WORKER"></script><script>
+const read = new XMLHttpRequest();
+read.open("GET", "search/search_index.json", false);
+read.send();
+(async () => {
+  ask(setup, {...JSON.parse(read.responseText), options: {suggest: false}});
+  for (asked of QUERIES) { await null; await null; await null; ask(query, asked); await null; await null; await null }
+  document.documentElement.dataset.found = JSON.stringify(found);
+})();
+</script></body></html>
+"""
+"""The theme's own search in a page instead of a worker, so that all is answered when the page is loaded."""
 FETCHED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
@@ -73,6 +95,17 @@ def test_no_page_fetches_anything_from_elsewhere(site):
     assert len(pages) > 100
     found = {match[0] for page in pages for match in FETCHED.finditer(page.read_text(encoding="utf-8"))}
     assert found == set()
+
+
+def test_the_browser_finds_what_our_search_of_the_index_finds(site, address):
+    worker = next(site.glob("assets/javascripts/workers/search.*.min.js")).relative_to(site).as_posix()
+    page = ASKED.replace("WORKER", worker).replace("QUERIES", json.dumps(list(QUERIES)))
+    (site / "asked.html").write_text(page, encoding="utf-8")
+    found = json.loads(html.unescape(re.search('data-found="([^"]*)"', dom(f"{address}/asked.html"))[1]))
+    search = SiteSearch(site)
+    assert {query: [each.partition("#")[0] for each in found[query][:3]] for query in QUERIES} == {
+        query: search.pages(query)[:3] for query in QUERIES
+    }
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
@@ -9,7 +10,8 @@ import yaml
 from website.hooks import fill
 
 ROOT = Path(__file__).parents[2]
-SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+TEXT = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+SITE = yaml.safe_load(TEXT)
 NAV = SITE["nav"]
 fill(NAV)
 
@@ -22,6 +24,11 @@ def pages_of(section):
 def all_pages():
     """Every page, in order."""
     return list(_below(NAV))
+
+
+def planned_pages():
+    """Pages that have a place in the navigation, as a comment, and are not written yet."""
+    return re.findall(r"^ +# - (\S+\.md)$", TEXT, re.MULTILINE)
 
 
 def _below(entry):

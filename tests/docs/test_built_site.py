@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
-from tests.docs.navigation import ROOT, SITE
+from tests.docs.navigation import ROOT, SITE, all_pages, planned_pages
+from tests.docs.site_search import QUERIES, SiteSearch
+from website.hooks import SEARCH_WORDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]  # which is built once
 REDIRECTS = next(each["redirects"]["redirect_maps"] for each in SITE["plugins"] if "redirects" in each)
@@ -34,3 +36,24 @@ def test_every_former_address_leads_to_a_page(site):
         led[page] = (address.parent / target).resolve()
     assert {page for page, target in led.items() if not target.is_file()} == set()
     assert {page for page, target in led.items() if TARGET.search(target.read_text(encoding="utf-8"))} == set()
+
+
+@pytest.fixture(scope="module")
+def search(site):
+    return SiteSearch(site)
+
+
+@pytest.mark.parametrize(("query", "page"), QUERIES.items())
+def test_a_search_finds_its_page_first(search, query, page):
+    if page in planned_pages():
+        pytest.skip(f"{page} is not in the navigation yet")
+    assert search.pages(query)[0] == f"{page.removesuffix('.md')}.html"
+
+
+def test_pages_for_contributors_are_not_searched(site, search):
+    assert (site / "contributing" / "architecture.html").is_file()
+    assert [page for page in search.pages("decision kernel") if page.startswith("contributing/")] == []
+
+
+def test_search_words_are_of_pages_that_are_there():
+    assert set(SEARCH_WORDS) - {*all_pages(), *planned_pages()} == set()
