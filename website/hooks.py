@@ -33,7 +33,7 @@ def on_config(config: Any) -> Any:
     redirects = config["plugins"]["redirects"].config["redirect_maps"]
     for page in FOLDER.glob("*.md"):
         if page.name != TEMPLATE:
-            redirects[f"decisions/{page.name}"] = f"{_NOT_SEARCHED}decisions/{page.name}"
+            redirects[f"decisions/{page.name}"] = _page(page.name)
     return config
 
 
@@ -58,9 +58,13 @@ def _named(folder: str) -> Iterator[dict[str, str]]:
             yield {page.stem: f"{folder}/{page.name}"}
 
 
-def _decisions() -> Iterator[dict[str, str]]:
-    for each in decisions(FOLDER):
-        yield {f"{each.number} {each.title.replace('`', '')}": f"{_NOT_SEARCHED}decisions/{each.name}"}
+def _decisions() -> Iterator[dict[str, list[dict[str, str]]]]:
+    for theme, found in decisions(FOLDER).items():
+        yield {theme: [{f"{each.number} {each.title.replace('`', '')}": _page(each.name)} for each in found]}
+
+
+def _page(decision: str) -> str:
+    return f"{_NOT_SEARCHED}decisions/{decision}"
 
 
 def on_files(files: Any, config: Any) -> Any:
