@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from groupledger.notebook.replies import Picture, Reply
 
 __all__ = ["ASSIGNOR_SCHEMA", "Fault", "Ledger", "LedgerGroup", "Picture", "Reply", "assignor_udf", "open"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {
     "ASSIGNOR_SCHEMA": ("engine.grouped", "ASSIGNOR_SCHEMA"),

@@ -21,6 +21,7 @@ from groupledger.pipeline.verdicts import total
 from tests.demo.conftest import ROOT
 from tests.docs.demo_ledger import lasting_rows, unpack
 from tests.docs.examples import examples, files_of, run
+from tests.pages import blocks
 
 pytestmark = pytest.mark.spark
 
@@ -94,6 +95,10 @@ def test_what_is_told_has_every_group_and_adds_up(demonstrated, demo_config, cap
     assert sum(totals.values()) == demonstrated.assign.groups_in
     assert f"All {demonstrated.assign.groups_in:,} recorded states of all 4 clusters" in said
     assert f"The ledger is at {demo_config.ledger.location}:" in said
+    quickstart = blocks((ROOT / "docs" / "start" / "quickstart.md").read_text(encoding="utf-8"), "text")
+    shown = [block for block in quickstart if not block.startswith("$ ")]
+    assert len(shown) == 3
+    assert [block for block in shown if block not in said] == []
 
 
 def rows_below(said, header):

@@ -52,7 +52,8 @@ def test_the_code_of_the_pages_runs(place):
     readme = next(
         code for code in blocks((ROOT / "README.md").read_text(encoding="utf-8"), "python") if "gl.open" in code
     )
-    for code in ("".join(blocks(PAGE.read_text(encoding="utf-8"), "python")), readme):
+    pages = (PAGE, ROOT / "docs" / "start" / "tutorial-notebook.md")
+    for code in (*("".join(blocks(page.read_text(encoding="utf-8"), "python")) for page in pages), readme):
         assert DEMO_LEDGER in code
         exec(compile(code.replace(DEMO_LEDGER, place), "page", "exec"), {})  # noqa: S102 - the documents' own examples
 
