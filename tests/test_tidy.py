@@ -79,12 +79,13 @@ def _called(node: ast.Call) -> str:
 
 
 def untidy_notebook(path: Path, text: str) -> Iterator[str]:
-    """A notebook with outputs, or with logic that belongs in the package."""
-    for number, cell in enumerate(json.loads(text)["cells"]):
+    """A cell that was not run in its turn, or that defines what belongs in the package."""
+    code = [(number, cell) for number, cell in enumerate(json.loads(text)["cells"]) if cell["cell_type"] == "code"]
+    for turn, (number, cell) in enumerate(code, 1):
         source = "".join(cell["source"])
-        if cell.get("outputs") or cell.get("execution_count"):
-            yield f"{path} cell {number} holds outputs: clear them"
-        if cell["cell_type"] == "code" and re.search(r"^\s*(def|class) ", source, re.MULTILINE):
+        if cell.get("execution_count") != turn:
+            yield f"{path} cell {number} was not run in its turn: python -m tests.notebook.outputs"
+        if re.search(r"^\s*(def|class) ", source, re.MULTILINE):
             yield f"{path} cell {number} defines logic: move it into the package"
 
 
@@ -169,7 +170,7 @@ def test_strays_are_found(tmp_path):
 
 LONG = "def f():\n" + "    pass\n" * FUNCTION_LINES
 FITTING = 'def f():\n    """Two\n    lines."""\n' + "    pass\n" * (FUNCTION_LINES - 1)
-CELL = '{{"cells": [{{"cell_type": "code", "source": ["{}"], "outputs": [{}], "execution_count": null}}]}}'
+CELL = '{{"cells": [{{"cell_type": "code", "source": ["{}"], "outputs": [], "execution_count": {}}}]}}'
 HOME = "/ho" + "me/somebody"
 
 
@@ -188,9 +189,9 @@ HOME = "/ho" + "me/somebody"
         (column_literals, "src/groupledger/pipeline/a.py", "df.select('group_id', F.col('member_id'))", 2),
         (column_literals, "src/groupledger/pipeline/a.py", "df.select(GROUP_ID, 'elsewhere')\nd['group_id']", 0),
         (column_literals, "tests/pipeline/a.py", "df.select('group_id')", 0),
-        (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", '{"text": "1"}'), 1),
-        (untidy_notebook, "notebooks/a.ipynb", CELL.format("def f(): pass", ""), 1),
-        (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", ""), 0),
+        (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", "null"), 1),
+        (untidy_notebook, "notebooks/a.ipynb", CELL.format("def f(): pass", "1"), 1),
+        (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", "1"), 0),
         (machine_paths, "conf/a.yaml", f"path: {HOME}", 1),
         (machine_paths, "conf/a.yaml", "path: ./homework", 0),
         (hosts_in_lock, "requirements.lock", "--index-url https" + "://mirror", 1),

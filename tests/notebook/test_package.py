@@ -1,6 +1,5 @@
 """What the package offers: its public names, their page, and that it says it is typed."""
 
-import json
 import re
 import zipfile
 
@@ -56,14 +55,3 @@ def test_the_code_of_the_pages_runs(place):
     for code in (*("".join(blocks(page.read_text(encoding="utf-8"), "python")) for page in pages), readme):
         assert DEMO_LEDGER in code
         exec(compile(code.replace(DEMO_LEDGER, place), "page", "exec"), {})  # noqa: S102 - the documents' own examples
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
-def test_the_cells_of_a_notebook_run_without_spark(place, monkeypatch, path):
-    """`tests/demo` runs them in Jupyter, on a ledger in which everything is computed."""
-    monkeypatch.setenv("GROUPLEDGER_LEDGER", place)
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    namespace: dict[str, object] = {}
-    for cell in cells:
-        if cell["cell_type"] == "code":
-            exec(compile("".join(cell["source"]), path.name, "exec"), namespace)  # noqa: S102 - the notebook's own cells
