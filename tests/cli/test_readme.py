@@ -30,7 +30,7 @@ COMMAND = re.compile(r"(?:^\s+|`)(?:groupledger|spark-submit .*jobs/(?P<job>\w+)
 def shown():
     for document in DOCUMENTS:
         for line in document.read_text(encoding="utf-8").splitlines():
-            for match in COMMAND.finditer(line):
+            for match in () if line.startswith("#") else COMMAND.finditer(line):
                 yield " ".join(part for part in (match["job"], match["rest"].strip()) if part)
 
 

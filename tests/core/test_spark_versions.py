@@ -84,7 +84,7 @@ def confs(dependency):
 
 
 def test_the_page_has_the_table():
-    page = (ROOT / "docs" / "operate/spark-versions.md").read_text()
+    page = (ROOT / "docs" / "operate/run-on-spark.md").read_text()
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\| \d.*", page, re.MULTILINE)
     ]

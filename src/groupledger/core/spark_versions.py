@@ -1,4 +1,4 @@
-"""Declare which Spark goes with which Delta, for jars, doctor, messages and docs/operate/spark-versions.md."""
+"""Declare which Spark goes with which Delta, for jars, doctor, messages and docs/operate/run-on-spark.md."""
 
 from __future__ import annotations
 

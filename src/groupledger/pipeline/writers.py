@@ -63,7 +63,7 @@ def writers(scheme: str, file_system: str | None, log_store: str | None) -> Writ
         return Writers(True, f"{scheme}: Delta creates each version of a table once only")
     what = f"{scheme or 'an unknown store'}: Delta does not say whether two writers can both win a commit"
     return Writers(
-        False, what, "let one process write at a time, or set a log store that says so (docs/guides/use/sql.md)"
+        False, what, "let one process write at a time, or set a log store that says so (docs/operate/stores.md)"
     )
 
 
