@@ -10,7 +10,8 @@ from groupledger.core.protocol.times import MemberTimes, Times
 from tests.docs.examples import files_of
 from tests.pages import blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guides/decide/rehearse-a-listener.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "guides/decide/rehearse-a-listener.md").read_text(encoding="utf-8")
 
 
 def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
@@ -42,8 +43,9 @@ def test_the_command_counts_what_the_code_counts():
     } <= shown
 
 
-def test_the_table_of_the_page_has_every_time_with_its_default():
-    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]*\| ([\d,]+|none) \|", PAGE, re.M))
+def test_the_table_of_times_has_every_time_with_its_default():
+    page = (DOCS / "reference/simulated-time.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \| [^|]*\| ([\d,]+|none) \|", page, re.M))
     defaults = {name: getattr(MemberTimes(), name) for name in MemberTimes.__slots__}
     defaults |= {"initial_rebalance_delay_ms": Times().initial_rebalance_delay_ms, "auto_commit_interval_ms": 5_000}
     assert rows == {name: f"{value:,}" for name, value in defaults.items()} | {"records_per_second": "none"}
