@@ -88,9 +88,9 @@ def _check_pages(folder: Path, named: dict[str, str], successors: dict[str, list
 
 def _section(theme: str, found: list[Decision], successors: dict[str, list[str]]) -> Iterator[str]:
     yield f"## {theme}\n"
-    yield "| | decision | date | replaced |"
-    yield "|---|---|---|---|"
+    yield "| | decision | date |"
+    yield "|---|---|---|"
     for each in found:
-        replaced = "; ".join(successors.get(each.number, ()))
-        yield f"| {each.number} | [{each.title}]({each.name}) | {each.date} | {replaced} |"
+        replaced = "; replaced " + " and ".join(successors[each.number]) if each.number in successors else ""
+        yield f"| {each.number} | [{each.title}]({each.name}){replaced} | {each.date} |"
     yield ""

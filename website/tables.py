@@ -67,11 +67,11 @@ def _names(columns: tuple[str, ...]) -> str:
 
 
 def _rows(table: Table) -> Iterator[str]:
-    yield "| column | type | null | meaning |"
+    yield "| column | meaning | type | null |"
     yield "|---|---|---|---|"
     for field in table.schema:
         kind, null = field.dataType.simpleString(), "yes" if field.nullable else "no"
-        yield f"| `{field.name}` | `{kind}` | {null} | {_text(field.metadata['comment'])} |"
+        yield f"| `{field.name}` | {_text(field.metadata['comment'])} | `{kind}` | {null} |"
     if table.checks:
         yield "\nDelta rejects rows that break one of these constraints:\n"
         yield from (f"- `{name}`: `{condition}`" for name, condition in table.constraints.items())

@@ -18,6 +18,7 @@ from website.hooks import linked_outside
 ROOT = DOCS.parent
 SOURCE = ROOT / "src" / "groupledger"
 CODE = re.compile(r"^([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)(?::.*)?$", re.DOTALL)
+NAMED_PAGE = re.compile(r"(?<![\w/.-])docs/[a-z\d/.-]+\.md\b")
 INTO_PAGE = re.compile(r"\]\((?P<page>[\w./-]+\.md)?#(?P<heading>[^)\s]+)\)")
 WHO_REJECTS = {
     "core/lines": LineCode,
@@ -37,6 +38,24 @@ NO_CODE_OF_A_ROW = {"FOREIGN_SCHEMA", "SOURCE_MISSING", "OTHER_TOPIC", "COLUMN_M
 @pytest.mark.parametrize("name", pages())
 def test_a_page_written_from_the_code_is_as_the_code_is(name):
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], "write it anew: python -m website"
+
+
+@pytest.mark.parametrize("folder", ["reference/commands", "reference/tables", "schemas"])
+def test_no_page_is_left_of_what_the_code_no_longer_has(folder):
+    assert {path.relative_to(DOCS).as_posix() for path in (DOCS / folder).iterdir()} - set(pages()) == set()
+
+
+def test_a_page_that_the_code_names_is_there():
+    """In what commands print, in comments and in tests: a page that moves takes its name along."""
+    files = [ROOT / "CONTRIBUTING.md", *SOURCE.rglob("*.*"), *(ROOT / "tests").rglob("*.py")]
+    named = {
+        (file.name, page)
+        for file in files
+        if file.suffix in {".py", ".sql", ".yaml", ".xml", ".md"}
+        for page in NAMED_PAGE.findall(file.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert {(file, page) for file, page in named if not (ROOT / page).is_file()} == set()
 
 
 def test_every_page_is_in_the_navigation_once():
