@@ -83,7 +83,7 @@ def address(site):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_shown_without_a_complaint(address, tmp_path, page, width):
-    shot = tmp_path / f"{page}.{width}.png"
+    shot = tmp_path / f"{page.replace('/', '-')}.{width}.png"
     assert look(f"{address}/{page}", shot, width, HEIGHT) == []
     with Image.open(shot) as taken:
         pixels = taken.convert("L").histogram()
