@@ -37,6 +37,7 @@ class Choice:
     texts: Texts | None = None  # required if any of `custom` is chosen
     carried: bool = False  # what members held is not recorded: the chosen assignor gave it to them before; so a row is
     # not a round, but the rebalance until it has settled
+    stated: bool = False  # members' claims are stated, not recorded: nothing is judged, the assignor's own protocol counts
 
     @property
     def what_if(self) -> Mask:
@@ -48,7 +49,7 @@ class Choice:
     def cooperative(self) -> Mask:
         """Mark groups whose chosen assignor is made for members that keep what they own.
 
-        Used for what-ifs only; history shows actual behaviour.
+        Used for what-ifs and stated claims only; history shows actual behaviour.
         """
         made: Mask = np.array([self._keeps(name) for name in (*self.names, "")])[self.chosen]
         return made
@@ -56,6 +57,11 @@ class Choice:
     def _keeps(self, name: str) -> bool:
         known = self.custom.get(name) or BY_NAME.get(name)
         return known is not None and known.cooperative
+
+    @property
+    def by_protocol(self) -> Mask:
+        """Mark groups whose members keep what the assignor's protocol lets them keep, whatever a record shows."""
+        return self.what_if | (self.chosen != NONE) if self.stated else self.what_if
 
     @property
     def plans(self) -> Mask:

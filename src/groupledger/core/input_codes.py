@@ -51,6 +51,7 @@ class GroupCode(Code):
     MEMBER_TWICE = "MEMBER_TWICE", "a member stands twice in a snapshot"
     ID_OVER_LIMIT = "ID_OVER_LIMIT", "a group or member id longer than `limits.max_id_bytes`"
     MEMBERS_OVER_LIMIT = "MEMBERS_OVER_LIMIT", "more members than `limits.max_members_per_group`"
+    TOPIC_TWICE = "TOPIC_TWICE", "a topic stands twice among topics, with other partition counts or racks"
     PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT", "more partitions than `limits.max_partitions_per_group`"
     NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT", "a topic listing has a partition count below 0"
 

@@ -35,6 +35,8 @@ class AssignorRecord:
     claims: ClaimsRead = ClaimsRead.NOWHERE
     joined_by: str = ""
     """The protocol's name in the log, if it differs; `protocol_name` is always set."""
+    java_class: str = ""
+    """The class of kafka-clients, as `partition.assignment.strategy` names it."""
 
     @property
     def protocol_name(self) -> str:
@@ -57,10 +59,12 @@ class AssignorRecord:
         return self.library is None
 
 
-RANGE = AssignorRecord("range", EAGER, JAVA)
-ROUNDROBIN = AssignorRecord("roundrobin", EAGER, JAVA)
-STICKY = AssignorRecord("sticky", EAGER, JAVA, ClaimsRead.USER_DATA)
-COOPERATIVE_STICKY = AssignorRecord("cooperative-sticky", COOPERATIVE, JAVA, ClaimsRead.OWNED_PARTITIONS)
+RANGE = AssignorRecord("range", EAGER, JAVA, java_class="RangeAssignor")
+ROUNDROBIN = AssignorRecord("roundrobin", EAGER, JAVA, java_class="RoundRobinAssignor")
+STICKY = AssignorRecord("sticky", EAGER, JAVA, ClaimsRead.USER_DATA, java_class="StickyAssignor")
+COOPERATIVE_STICKY = AssignorRecord(
+    "cooperative-sticky", COOPERATIVE, JAVA, ClaimsRead.OWNED_PARTITIONS, java_class="CooperativeStickyAssignor"
+)
 CONSTRAINED = AssignorRecord("constrained-cooperative-sticky", COOPERATIVE, None, ClaimsRead.OWNED_PARTITIONS)
 LIBRDKAFKAS = AssignorRecord(
     "librdkafka-cooperative-sticky", COOPERATIVE, LIBRDKAFKA, ClaimsRead.OWNED_PARTITIONS, COOPERATIVE_STICKY.name
@@ -70,6 +74,9 @@ STREAM_JOIN = AssignorRecord("sticky-stream-join", EAGER, None, ClaimsRead.PARTI
 RECORDS = (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY, CONSTRAINED, LIBRDKAFKAS, STREAM_JOIN)
 """In the order in which users see them."""
 BY_NAME = {each.name: each for each in RECORDS}
+JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
+BY_CLASS = {prefix + each.java_class: each for each in RECORDS if each.java_class for prefix in ("", JAVA_PACKAGE)}
+"""By the name of its Java class, with the package and without."""
 READING_CLAIMS = frozenset(each.protocol_name for each in RECORDS if each.sticky and each.library)
 """Protocols of recorded groups whose assignors read claims."""
 REMEMBERING = frozenset(each.protocol_name for each in RECORDS if each.claims is ClaimsRead.USER_DATA)

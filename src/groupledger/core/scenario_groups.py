@@ -12,7 +12,8 @@ from groupledger.core.assignors.kip315 import read_memory
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.group_encoding import EncodedGroups, MemberClaim, ReplicaRacks, encode_groups
-from groupledger.core.javaorder import computed_map_order, hash_texts
+from groupledger.core.claim_order import user_data_order
+from groupledger.core.javaorder import hash_texts
 from groupledger.core.registry import STREAM_JOIN
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
@@ -72,10 +73,10 @@ def _stream_join_memory(member: Member, raw: bytes) -> MemberClaim:
 def through_user_data(owned: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
     """Order claims as StickyAssignor writes them: by topic, in iteration order of its hash map of topics."""
     names = list(dict.fromkeys(topic for topic, _ in owned))
-    order = np.arange(len(names), dtype=np.int32)
-    called_again = bool(owned) and owned[-1][0] in {topic for topic, _ in owned[:-1]}
-    computed_map_order(hash_texts(names), order, len(names), called_again)
-    return [(topic, partition) for at in order for topic, partition in owned if topic == names[at]]
+    numbers = {topic: at for at, topic in enumerate(names)}
+    topics = np.array([numbers[topic] for topic, _ in owned], np.int32)
+    order = user_data_order(np.array([0, len(owned)]), topics, hash_texts(names))
+    return [owned[at] for at in order.tolist()]
 
 
 def _stated_generation(member: dict[str, Any]) -> int | None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from groupledger.core.rebalance import Rebalances
+    from groupledger.engine.bucket_parts import Parts
     from groupledger.engine.calculation import Calculation
+    from groupledger.engine.codec import DecodedBucket
     from groupledger.engine.table_files import FilesOfAttempt
 
 GROUPS_A_BUCKET = 4_000
@@ -60,23 +63,28 @@ def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
     """Compute one bucket: rows of `rows.INPUT` in, those of each of `rows.RESULTS` out, by name. Pure."""
     import pyarrow as pa
 
-    from groupledger.core.rebalance import rebalance
     from groupledger.engine.bucket_parts import parts_of
     from groupledger.engine.carried import History
-    from groupledger.engine.codec import decode
     from groupledger.engine.results import encode_results
 
-    custom = {each.name: each for each in calculation.custom}
     history = History(parts_of(table), carried=calculation.carried)
     found = []
     for parts in history.waves():
-        decoded = decode(parts, calculation, custom)
-        result = rebalance(decoded.snapshots, decoded.choice)
+        decoded, result = rebalanced(parts, calculation)
         history.go_on(parts, decoded, result)
         found.append(encode_results(decoded, result, calculation.scenario))
     rows = {table.name: pa.concat_tables([each[table.name] for each in found]) for table in r.RESULTS}
     assert_accounted(history.groups, rows[REBALANCES.name])
     return rows
+
+
+def rebalanced(parts: Parts, calculation: Calculation) -> tuple[DecodedBucket, Rebalances]:
+    """Compute the rebalances of a bucket's rows, and return them with the rows as arrays."""
+    from groupledger.core.rebalance import rebalance
+    from groupledger.engine.codec import decode
+
+    decoded = decode(parts, calculation, {each.name: each for each in calculation.custom})
+    return decoded, rebalance(decoded.snapshots, decoded.choice)
 
 
 def assert_accounted(groups: pa.Table, rebalances: pa.Table) -> None:

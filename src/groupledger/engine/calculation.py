@@ -23,6 +23,7 @@ class Calculation:
     coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
     topics: TopicCatalogue | None = None  # None: none is listed
     carried: bool = False  # each snapshot starts from what the one before was given, not from what it recorded
+    stated: bool = False  # the rows are nobody's record: see `core.choice.Choice`
 
     @property
     def catalogue(self) -> TopicCatalogue:

@@ -86,7 +86,9 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     bucket.look_up(calculation.catalogue, np.where(stands, judged.moment, NONE))
     bucket.count({row: counts for row, counts in judged.counts.items() if stands[row]})
     choice = _choice(groups, found, prejudged, calculation.form, custom)
-    choice = replace(choice, carried=calculation.carried)
+    choice = replace(choice, carried=calculation.carried, stated=calculation.stated)
+    if choice.stated:
+        choice = replace(choice, recorded=choice.chosen)
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
     unrecomputed = reasons(groups, without, prejudged, names)

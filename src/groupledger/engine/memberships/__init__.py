@@ -1,0 +1,1 @@
+"""Run assignors over anybody's tables of members and topics: many groups a call, with Spark or without."""

@@ -1,0 +1,196 @@
+"""Members and topics of many groups -> a row a group with its members in it: the rows of a bucket, computed as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core import ragged
+from groupledger.core.batch import NONE
+from groupledger.core.registry import BY_NAME
+from groupledger.engine import rows as r
+from groupledger.engine.arrow_lists import Column, column, integers, valid, whole
+from groupledger.engine.arrow_types import arrow_schema, arrow_type
+from groupledger.engine.bucket_parts import Parts
+from groupledger.engine.buckets import GROUPS_A_BUCKET
+from groupledger.engine.memberships import declared as d
+from groupledger.engine.memberships.kinds import plain
+from groupledger.engine.memberships.members import Claims, Members, claims_of, sticky_rows
+from groupledger.engine.memberships.results import result_rows
+from groupledger.engine.memberships.topics import Topics, scope_name, topics_of
+from groupledger.engine.memberships.wrong_rows import Faults, of_assignors, of_members, of_topics
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+    from groupledger.core.slots import Mask
+    from groupledger.engine.memberships.plan import Plan
+
+INPUT = arrow_schema(r.INPUT)
+MEMBERS_A_CALL = 100_000
+"""Members computed together, at most, unless one group has more: they bound a worker's memory."""
+BEFORE, NOW = "b", "n"
+
+
+def assigned(members: pa.Table, topics: pa.Table, plan: Plan) -> Iterator[pa.Table]:
+    """Yield rows of the result, some groups at a time, in the order of `by`. Rows come in any order."""
+    if len(members) == 0:
+        return
+    members, topics = whole(members.select(sorted({*plan.members.values()}))), whole(topics)
+    keys = {name: _key(column(members, plan.members[name])) for name in plan.by}
+    group, first = numbered(list(keys.values()))
+    order = np.argsort(group, kind="stable")
+    start = ragged.starts(np.bincount(group))
+    scope, known = _scoped(members, topics, plan, first)
+    for low, high in _portions(np.diff(start)):
+        rows = order[start[low] : start[high]]
+        taken = members.take(pa.array(rows)).combine_chunks() if high - low < len(first) else members
+        own = group[rows] - low if high - low < len(first) else group
+        by = {name: values.take(pa.array(first[low:high])) for name, values in keys.items()}
+        yield _computed(Members.of_table(taken, plan), own, by, known, scope[low:high], plan)
+
+
+def _key(array: Column) -> Column:
+    return array if array.type == plain(array.type) else array.cast(plain(array.type))
+
+
+def numbered(keys: list[Column]) -> tuple[LongArray, LongArray]:
+    """Number rows by their keys: numbers rise with the keys, null first; and a row of each number."""
+    number = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        dictionary = key.dictionary_encode()
+        rank = np.empty(len(dictionary.dictionary) + 1, np.int64)
+        rank[pc.sort_indices(dictionary.dictionary).to_numpy()] = np.arange(1, len(rank))
+        rank[-1] = 0
+        combined = number * len(rank) + rank[integers(dictionary.indices, NONE)]
+        _, number = np.unique(combined, return_inverse=True)
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return number, first
+
+
+def _scoped(members: pa.Table, topics: pa.Table, plan: Plan, first: LongArray) -> tuple[LongArray, Topics]:
+    """Return what each group shares with topics, as a number, and the topics under these numbers."""
+    groups = len(first)
+    scope, of_topic = np.zeros(groups, np.int64), np.zeros(len(topics), np.int64)
+    if plan.join:
+        keys, nulls = [], np.zeros(len(topics), np.bool_)
+        for name in plan.join:
+            ours = _key(column(members, plan.members[name])).take(pa.array(first))
+            theirs = column(topics, plan.topics[name])
+            nulls |= ~valid(theirs)
+            keys.append(pa.concat_arrays([ours, theirs.cast(ours.type)]))
+        number, _ = numbered(keys)
+        scope, of_topic = number[:groups], np.where(nulls, NONE, number[groups:])
+        of_topic = np.where(np.isin(of_topic, scope), of_topic, NONE)
+    racks = column(topics, plan.topics[d.RACKS]) if d.RACKS in plan.topics else None
+    named, counted = (column(topics, plan.topics[name]) for name in (c.TOPIC, d.PARTITIONS))
+    return scope, topics_of(of_topic, named, counted, racks)
+
+
+def _portions(members: LongArray) -> Iterator[tuple[int, int]]:
+    """Cut groups into portions of limited size."""
+    low, total = 0, 0
+    for at, count in enumerate(members.tolist()):
+        if at > low and (total + count > MEMBERS_A_CALL or at - low >= GROUPS_A_BUCKET):
+            yield low, at
+            low, total = at, 0
+        total += count
+    yield low, len(members)
+
+
+def _computed(
+    members: Members, group: LongArray, by: dict[str, Column], topics: Topics, scope: LongArray, plan: Plan
+) -> pa.Table:
+    groups = len(scope)
+    names: list[str | None] = [plan.assignor] * groups
+    faults = of_members(members, group, {name: keys.take(pa.array(group)) for name, keys in by.items()})
+    if plan.assignor is None:
+        names, of_names = of_assignors(members, group, groups)
+        faults = of_names | faults
+    faults = of_topics(members, group, topics, scope) | faults
+    refused = np.zeros(groups, np.bool_)
+    refused[list(faults)] = True
+    usable = np.flatnonzero(~refused[group])
+    assignors = pa.array(names, pa.string())
+    claims = claims_of(members, sticky_rows(assignors.take(pa.array(group))) & ~refused[group])
+    parts = Parts(
+        _group_rows(assignors, scope, faults),
+        _member_rows(members, claims, group, scope, usable),
+        INPUT.empty_table().select(r.FIELDS[r.RECORD_ROW]),
+    )
+    return result_rows(parts, by, plan.calculation, topics)
+
+
+def _group_rows(assignors: Column, scope: LongArray, faults: Faults) -> pa.Table:
+    groups = len(scope)
+    joined = pa.array([BY_NAME[name].protocol_name if name in BY_NAME else name for name in assignors.to_pylist()])
+    told = [faults.get(at, (None, None)) for at in range(groups)]
+    return _rows(
+        r.GROUP_ROW,
+        groups,
+        {
+            c.SNAPSHOT_ID: _snapshot(NOW, np.arange(groups)),
+            c.CLUSTER_ID: scope_name(scope),
+            c.GROUP_ID: pa.repeat("", groups),
+            c.GROUP_TYPE: pa.repeat("classic", groups),
+            c.PROTOCOL_TYPE: pa.repeat("consumer", groups),
+            c.ASSIGNOR: joined,
+            r.CHOSEN: assignors,
+            c.PREVIOUS_SNAPSHOT_ID: _snapshot(BEFORE, np.arange(groups)),
+            r.FAULT_CODE: pa.array([code for code, _ in told], pa.string()),
+            r.FAULT_MESSAGE: pa.array([message for _, message in told], pa.string()),
+        },
+    )
+
+
+def _snapshot(when: str, group: LongArray) -> Column:
+    """Return what stands for the snapshot of a group: in the order of the groups."""
+    return pc.binary_join_element_wise(when, pc.utf8_lpad(pa.array(group).cast(pa.string()), 10, "0"), "")
+
+
+def _member_rows(members: Members, claims: Claims, group: LongArray, scope: LongArray, usable: LongArray) -> pa.Table:
+    """Return the rows of members now, and of what they had before."""
+    at = pa.array(usable)
+    of_group = group[usable]
+    ids, instances = members.ids.take(at), members.instance_ids.take(at)
+    shared = {c.CLUSTER_ID: scope_name(scope[of_group]), c.GROUP_ID: pa.repeat("", len(usable)), c.MEMBER_ID: ids}
+    order = pc.fill_null(members.order.take(at), 0).cast(pa.int32())
+    now = _rows(
+        r.MEMBER_ROW,
+        len(usable),
+        shared
+        | {
+            c.SNAPSHOT_ID: _snapshot(NOW, of_group),
+            c.MEMBER_ORDER: order,
+            c.GROUP_INSTANCE_ID: instances,
+            c.RACK_ID: members.rack.take(at),
+            c.TOPICS: members.topics.take(at),
+            c.CLAIMED: claims.claimed.take(at),
+            c.CLAIMED_GENERATION: claims.generation.take(at),
+            c.SUBSCRIPTION_GENERATION: members.generation.take(at),
+            c.USER_DATA: claims.user_data.take(at),
+        },
+    )
+    held = claims.held.take(at)
+    had = pa.array(np.flatnonzero(valid(held)))
+    before = _rows(r.MEMBER_ROW, len(usable), shared | {c.SNAPSHOT_ID: _snapshot(BEFORE, of_group), c.RECORDED: held})
+    return pa.concat_tables([now, before.take(had)]).combine_chunks()
+
+
+def _rows(kind: int, length: int, values: dict[str, Any]) -> pa.Table:
+    """Return rows of a kind of `rows.INPUT`; what is not given is null."""
+    fields = [INPUT.field(name) for name in r.FIELDS[kind]]
+    columns = [
+        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in fields
+    ]
+    return pa.table(columns, schema=pa.schema([each.with_nullable(True) for each in fields]))
+
+
+def result_schema(by: dict[str, pa.DataType]) -> pa.Schema:
+    """Return the schema of the result's rows, with these columns of `by`."""
+    fields = [pa.field(each.name, arrow_type(each.dataType)) for each in d.RESULT_FIELDS]
+    return pa.schema([*(pa.field(name, kind) for name, kind in by.items()), *fields])

@@ -1,0 +1,216 @@
+"""Tell what a column of anybody's table may be, and bring it into one Arrow form: no Python object a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupledger.core import ragged
+from groupledger.engine.arrow_lists import Column, integers, list_starts, valid
+from groupledger.engine.arrow_types import arrow_type
+from groupledger.tables import columns as c
+from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
+
+if TYPE_CHECKING:
+    from groupledger.core.batch import LongArray
+    from groupledger.core.slots import Mask
+
+t = pa.types
+INT32_MAX = 2**31 - 1
+WIRE = arrow_type(TOPIC_ID_PARTITIONS)
+_TEXT_PARTITION = r"^(?P<topic>.+)-(?P<number>[0-9]{1,10})$"
+
+
+class Kind(Enum):
+    """What values of a column mean, with the words for what its type may be."""
+
+    TEXT = "string"
+    WHOLE = "a whole number (int, or bigint)"
+    BYTES = "binary"
+    TEXTS = "array<string>"
+    RACKS = "array<array<string>>"
+    COUNTS = "map<string,int>"
+    OWNED = (
+        "array<struct<topic:string,partitions:array<int>>>, array<struct<topic:string,partition:int>>, "
+        "map<string,array<int>>, or array<string> of 'topic-3'"
+    )
+    KEY = "string, a whole number, boolean, date or timestamp"
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type without dictionaries, views, 64-bit offsets and fixed sizes."""
+    if t.is_dictionary(kind):
+        return plain(kind.value_type)
+    if t.is_large_string(kind) or t.is_string_view(kind):
+        return pa.string()
+    if t.is_large_binary(kind) or t.is_binary_view(kind):
+        return pa.binary()
+    if t.is_map(kind):
+        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+    if is_list(kind):
+        return pa.list_(plain(kind.value_type))
+    if t.is_struct(kind):
+        return pa.struct([pa.field(each.name, plain(each.type)) for each in kind])
+    return kind
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether values are lists of any layout."""
+    tests: tuple[Callable[[Any], bool], ...] = (t.is_list, t.is_large_list, t.is_fixed_size_list)
+    views = (getattr(t, name, None) for name in ("is_list_view", "is_large_list_view"))  # pyarrow 18 has them
+    return any(test(kind) for test in (*tests, *filter(None, views)))
+
+
+def may_be(kind: pa.DataType, wanted: Kind) -> bool:
+    """Return whether a column of this type can be of the kind; one of nulls alone can be of any."""
+    return t.is_null(kind) or _MAY_BE[wanted](plain(kind))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(t.is_integer(kind) or t.is_floating(kind))  # pandas has floats where a number is missing
+
+
+def _is_texts(kind: pa.DataType) -> bool:
+    return is_list(kind) and bool(t.is_string(kind.value_type) or t.is_null(kind.value_type))
+
+
+def _is_numbers(kind: pa.DataType) -> bool:
+    return is_list(kind) and bool(t.is_integer(kind.value_type) or t.is_null(kind.value_type))
+
+
+def _is_owned(kind: pa.DataType) -> bool:
+    if t.is_map(kind):
+        return bool(t.is_string(kind.key_type)) and _is_numbers(kind.item_type)
+    if not is_list(kind):
+        return False
+    entry = kind.value_type
+    if not t.is_struct(entry):
+        return bool(t.is_string(entry) or t.is_null(entry))
+    fields = {each.name: each.type for each in entry}
+    named = c.TOPIC in fields and bool(t.is_string(fields[c.TOPIC]))
+    if c.PARTITIONS in fields:
+        return named and _is_numbers(fields[c.PARTITIONS])
+    return named and c.PARTITION in fields and bool(t.is_integer(fields[c.PARTITION]))
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    tests = (t.is_string, t.is_integer, t.is_boolean, t.is_date, t.is_timestamp)
+    return any(test(kind) for test in tests)
+
+
+_MAY_BE: dict[Kind, Callable[[pa.DataType], bool]] = {
+    Kind.TEXT: t.is_string,
+    Kind.WHOLE: _is_whole,
+    Kind.BYTES: lambda kind: bool(t.is_binary(kind) or t.is_string(kind)),
+    Kind.TEXTS: _is_texts,
+    Kind.RACKS: lambda kind: is_list(kind) and (_is_texts(kind.value_type) or bool(t.is_null(kind.value_type))),
+    Kind.COUNTS: lambda kind: bool(t.is_map(kind) and t.is_string(kind.key_type) and _is_whole(kind.item_type)),
+    Kind.OWNED: _is_owned,
+    Kind.KEY: _is_key,
+}
+_PLAIN_TYPES = {
+    Kind.TEXT: pa.string(),
+    Kind.BYTES: pa.binary(),
+    Kind.TEXTS: pa.list_(pa.string()),
+    Kind.RACKS: pa.list_(pa.list_(pa.string())),
+    Kind.COUNTS: pa.map_(pa.string(), pa.float64()),
+}
+
+
+def as_plain(array: Column, kind: Kind) -> Column:
+    """Return the column in the plain type of its kind, which `may_be` has agreed to; numbers and keys as they are."""
+    wanted = _PLAIN_TYPES.get(kind, plain(array.type))
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def whole_numbers(array: Column) -> tuple[Column, Mask]:
+    """Return numbers as int64, and where one is none: NaN, a fraction, or beyond 32 bits. Null stays null."""
+    if t.is_null(array.type):
+        return pa.nulls(len(array), pa.int64()), np.zeros(len(array), np.bool_)
+    values = integers(array, 0)
+    fits = (values >= -INT32_MAX) & (values <= INT32_MAX)  # NaN is not
+    if t.is_floating(array.type):
+        fits &= values == np.floor(values)
+    wrong = ~fits & valid(array)
+    numbers = np.where(fits, values, 0).astype(np.int64)
+    return pa.array(numbers, mask=~valid(array) | wrong), wrong
+
+
+def any_of(start: LongArray, mask: Mask) -> Mask:
+    """Return which lists have a value in the mask: [n]."""
+    found: Mask = np.bincount(ragged.owners(start)[mask], minlength=len(start) - 1) > 0
+    return found
+
+
+class OwnedLists(NamedTuple):
+    """Partitions of R rows as `array<struct<topic_id, topic, partitions>>`, and the rows that have something wrong."""
+
+    lists: Column
+    null_inside: Mask
+    negative: Mask
+    unreadable: Mask  # a text without a partition, or a number beyond 32 bits
+
+
+def owned_lists(array: Column) -> OwnedLists:
+    """Bring partitions of any of the forms into one. Of a map, which has no order, topics stand by name."""
+    if t.is_null(array.type):
+        none = np.zeros(len(array), np.bool_)
+        return OwnedLists(pa.nulls(len(array), WIRE), none, none, none)
+    array = as_plain(array, Kind.OWNED)
+    start = list_starts(array.cast(pa.list_(array.type.field(0).type)) if t.is_map(array.type) else array)
+    topic, part_start, partition, unreadable, null_inside = _entries(array, start)
+    numbers, beyond = whole_numbers(partition)
+    low = integers(numbers, 0) < 0
+    owner = ragged.owners(start)
+    of_entry = [any_of(part_start, each) for each in (~valid(numbers) & ~beyond, low, beyond)]
+    null_inside = null_inside | of_entry[0] | ~valid(topic) & ~unreadable
+    masks = (np.bincount(owner[each], minlength=len(array)) > 0 for each in (null_inside, of_entry[1], unreadable | of_entry[2]))
+    values = np.where(low, 0, integers(numbers, 0)).astype(np.int32)
+    topics = pc.fill_null(topic, "")
+    fields = list(WIRE.value_type)
+    counted = pa.ListArray.from_arrays(pa.array(part_start.astype(np.int32)), pa.array(values), type=fields[-1].type)
+    entry = pa.StructArray.from_arrays([pa.nulls(len(topics), pa.string()), topics, counted], fields=fields)
+    lists = pa.ListArray.from_arrays(
+        pa.array(start.astype(np.int32)), entry, type=WIRE, mask=pa.array(~valid(array))
+    )
+    return OwnedLists(lists, *masks)
+
+
+def _entries(array: Column, start: LongArray) -> tuple[Column, LongArray, Column, Mask, Mask]:
+    """Return of all entries: topic, where the partitions begin, the partitions, which are unreadable, which are null."""
+    if t.is_map(array.type):
+        low, high = array.offsets[0].as_py() if len(array) else 0, array.offsets[-1].as_py() if len(array) else 0
+        topic, lists = array.keys.slice(low, high - low), array.items.slice(low, high - low)
+        if array.null_count:  # what lies under a null is not its own
+            inside = np.repeat(valid(array), np.diff(integers(array.offsets, 0)))
+            topic, lists = (each.filter(pa.array(inside)) for each in (topic, lists))
+        order = pc.sort_indices(
+            pa.table({"row": ragged.owners(start), "topic": topic}), [("row", "ascending"), ("topic", "ascending")]
+        )
+        topic, lists = topic.take(order), lists.take(order)
+        return topic, list_starts(lists), pc.list_flatten(lists), _none(topic), ~valid(lists)
+    entries = pc.list_flatten(array)
+    if not t.is_struct(entries.type):
+        return _of_texts(as_plain(entries, Kind.TEXT))
+    fields = dict(zip((field.name for field in entries.type), entries.flatten(), strict=True))
+    topic = fields[c.TOPIC]
+    if c.PARTITIONS in fields:
+        lists = fields[c.PARTITIONS]
+        return topic, list_starts(lists), pc.list_flatten(lists), _none(topic), ~valid(lists)
+    return topic, np.arange(len(topic) + 1), fields[c.PARTITION], _none(topic), _none(topic)
+
+
+def _of_texts(texts: Column) -> tuple[Column, LongArray, Column, Mask, Mask]:
+    found = pc.extract_regex(texts, _TEXT_PARTITION)
+    topic, number = (pc.struct_field(found, name) for name in ("topic", "number"))
+    unreadable = valid(texts) & ~valid(found)
+    return topic, np.arange(len(texts) + 1), pc.fill_null(number, "0").cast(pa.int64()), unreadable, ~valid(texts)
+
+
+def _none(array: Column) -> Mask:
+    return np.zeros(len(array), np.bool_)

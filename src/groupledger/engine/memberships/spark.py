@@ -1,0 +1,157 @@
+"""Members and topics as DataFrames of Spark, classic or Connect: one shuffle, one function call a task, nothing run.
+
+Rows of members go to the partition of their group; topics go along as Arrow bytes, packed where they lie and sent to
+every partition, or to that of their group where they are a group's own (decision 0207).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from groupledger.core.faults import Fault
+from groupledger.engine import rows as r
+from groupledger.engine.arrow_lists import column, whole
+from groupledger.engine.buckets import parallelism
+from groupledger.engine.envelope import as_bytes
+from groupledger.engine.memberships import declared as d
+from groupledger.engine.memberships.bucket import assigned
+from groupledger.engine.older_spark import keys_of
+from groupledger.tables import columns as c
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+    from groupledger.engine.memberships.plan import Plan
+    from groupledger.engine.memberships.tables import Result
+
+PACKED = "packed_topics"
+Call = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True)
+class SparkFrames:
+    """Members and topics."""
+
+    frames: tuple[DataFrame, DataFrame]
+
+    def __init__(self, members: DataFrame, topics: DataFrame) -> None:
+        object.__setattr__(self, "frames", (members, topics))
+
+    @cached_property
+    def schemas(self) -> tuple[pa.Schema, pa.Schema]:
+        """Return the columns of both, as Arrow's."""
+        members, topics = map(_arrow_schema, self.frames)
+        return members, topics
+
+    def assigned(self, plan: Plan) -> Result:
+        """Return a frame that computes the plan when it is used."""
+        members, topics = self.frames
+        partitions = parallelism(members.sparkSession)
+        keys = F.array(*map(F.lit, keys_of(partitions)))
+        own = F.get(keys, F.pmod(_hash(plan.by, plan.members), F.lit(partitions)))
+        columns = sorted({*plan.members.values()})
+        rows = members.select(own.alias(r.BUCKET), *map(_named, columns), _nothing(BinaryType()).alias(PACKED))
+        beside = _packed(topics, plan, keys)
+        types = {field.name: field.dataType for field in members.schema}
+        nothing = (_nothing(types[name]).alias(name) for name in columns)
+        both = rows.unionAll(beside.select(r.BUCKET, *nothing, PACKED)).repartition(r.BUCKET)
+        by = [StructField(name, types[plan.members[name]]) for name in plan.by]
+        return SparkResult(both.mapInArrow(_call(plan), StructType([*by, *d.RESULT_FIELDS])), plan.by)
+
+
+def _packed(topics: DataFrame, plan: Plan, keys: Column) -> DataFrame:
+    """Return the topics as Arrow bytes, with the bucket that they go to."""
+    columns = sorted({*plan.topics.values()})
+    rows = topics.select(*map(_named, columns)).mapInArrow(_pack, StructType([StructField(PACKED, BinaryType())]))
+    return rows.select(F.explode(keys).alias(r.BUCKET), PACKED)
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Pack the topics of a partition."""
+    some = [each for each in batches if each.num_rows]
+    if some:
+        yield pa.record_batch([pa.array([as_bytes(pa.Table.from_batches(some).combine_chunks())], pa.binary())], [PACKED])
+
+
+def _call(plan: Plan) -> Call:
+    def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        some = [each for each in batches if each.num_rows]
+        if not some:
+            return
+        rows = pa.Table.from_batches(some)
+        del some
+        packed = rows[PACKED]
+        members = rows.filter(packed.is_null()).drop_columns([PACKED, r.BUCKET])
+        topics = [pa.ipc.open_stream(each.as_buffer()).read_all() for each in pc.unique(packed.drop_null())]
+        del rows
+        if len(members):
+            for found in assigned(members, _together(topics, plan), plan):
+                yield from found.to_batches()
+                pa.default_memory_pool().release_unused()
+
+    return call
+
+
+def _together(topics: Sequence[pa.Table], plan: Plan) -> pa.Table:
+    if topics:
+        return pa.concat_tables(topics)
+    return pa.table({name: pa.nulls(0) for name in plan.topics.values()})
+
+
+def _hash(by: Sequence[str], names: object) -> Column:
+    return F.xxhash64(*(_named(names[name]) for name in by))  # type: ignore[index]
+
+
+def _named(name: str) -> Column:
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def _nothing(kind: DataType) -> Column:
+    return F.lit(None).cast(kind)
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    """Return the columns as Arrow's; those of a type that Arrow lacks are null ones of no use here."""
+    found = []
+    for field in frame.schema:
+        try:
+            found.append(to_arrow_schema(StructType([field])).field(0))
+        except Exception:  # noqa: BLE001 - such as intervals and variants: PySpark names each error in its own way
+            found.append(pa.field(field.name, pa.month_day_nano_interval()))
+    return pa.schema(found)
+
+
+@dataclass(frozen=True)
+class SparkResult:
+    """The result as a DataFrame that is computed when it is used."""
+
+    rows: DataFrame
+    by: tuple[str, ...]
+    kind: str = "Spark"
+
+    def whole(self) -> DataFrame:
+        """Return the rows."""
+        return self.rows
+
+    def members(self) -> DataFrame:
+        """Return a row a member."""
+        return self.rows.select(*map(_named, self.by), F.inline(d.MEMBERS_OF_GROUP))
+
+    def groups(self, names: Sequence[str], *, refused: bool) -> DataFrame:
+        """Return a row a group."""
+        wrong = F.col(c.CODE).isNotNull()
+        return self.rows.where(wrong if refused else ~wrong).select(*map(_named, (*self.by, *names)))
+
+    def persisted(self) -> Result:
+        """Return the result, which Spark keeps when it is first computed."""
+        return SparkResult(self.rows.persist(), self.by)
