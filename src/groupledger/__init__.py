@@ -1,46 +1,107 @@
 """groupledger: flight recorder and simulator for Kafka consumer-group rebalances.
 
-`import groupledger as gl; ledger = gl.open("build/demo-ledger")`: docs/guides/use/notebook.md. The names in `__all__`
-are public; importing the package loads nothing else, each name what it needs when it is asked for.
+Over tables of your own (Spark, pandas, Polars, Arrow):
+
+    assign(members, topics)     who owns, is assigned, must revoke what, for many groups at once
+    assignor_udf, assignor_arrow, register    the same in groupBy().applyInPandas, applyInArrow and SQL
+    MEMBERS, TOPICS             the columns that they take
+    ASSIGNED_MEMBERS, ASSIGNED_GROUPS, REFUSED, ASSIGNOR_SCHEMA    the columns that they return
+
+Of one group, in plain values:
+
+    solve(scenario), simulate(script)    its assignment; its rebalances, event by event
+    assignors()                 the assignors by name
+
+Over a ledger:
+
+    open(location)              who owned what, why it rebalanced, and all else that the commands answer
+
+For code of yours: `custom` (assignors), `listener` (rebalance listeners), `Fault` (the error that a user can fix).
+Each name is loaded when it is first used: importing the package loads no engine. docs/reference/python-api.md has them all.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
+    from groupledger import custom, listener
     from groupledger.core.faults import Fault
-    from groupledger.engine.grouped import ASSIGNOR_SCHEMA, assignor_udf
+    from groupledger.engine.memberships.declared import ASSIGNED_GROUPS, ASSIGNED_MEMBERS, MEMBERS, REFUSED, TOPICS
+    from groupledger.engine.memberships.udfs import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
+    from groupledger.notebook.assigned import Assigned, assign
     from groupledger.notebook.groups import LedgerGroup
     from groupledger.notebook.ledger import Ledger
     from groupledger.notebook.ledger import open_ledger as open
+    from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
     from groupledger.notebook.replies import Picture, Reply
 
-__all__ = ["ASSIGNOR_SCHEMA", "Fault", "Ledger", "LedgerGroup", "Picture", "Reply", "assignor_udf", "open"]
 __version__ = "0.2.0"
 
+_DECLARED, _UDFS = "engine.memberships.declared", "engine.memberships.udfs"
 _PLACES = {
-    "ASSIGNOR_SCHEMA": ("engine.grouped", "ASSIGNOR_SCHEMA"),
-    "Fault": ("core.faults", "Fault"),
+    "assign": ("notebook.assigned", "assign"),
+    "Assigned": ("notebook.assigned", "Assigned"),
+    "MEMBERS": (_DECLARED, "MEMBERS"),
+    "TOPICS": (_DECLARED, "TOPICS"),
+    "ASSIGNED_MEMBERS": (_DECLARED, "ASSIGNED_MEMBERS"),
+    "ASSIGNED_GROUPS": (_DECLARED, "ASSIGNED_GROUPS"),
+    "REFUSED": (_DECLARED, "REFUSED"),
+    "assignor_udf": (_UDFS, "assignor_udf"),
+    "assignor_arrow": (_UDFS, "assignor_arrow"),
+    "ASSIGNOR_SCHEMA": (_UDFS, "ASSIGNOR_SCHEMA"),
+    "register": (_UDFS, "register"),
+    "solve": ("notebook.plain", "solve"),
+    "simulate": ("notebook.plain", "simulate"),
+    "assignors": ("notebook.plain", "assignors"),
+    "AssignorInfo": ("notebook.plain", "AssignorInfo"),
+    "open": ("notebook.ledger", "open_ledger"),
     "Ledger": ("notebook.ledger", "Ledger"),
     "LedgerGroup": ("notebook.groups", "LedgerGroup"),
-    "Picture": ("notebook.replies", "Picture"),
     "Reply": ("notebook.replies", "Reply"),
-    "assignor_udf": ("engine.grouped", "assignor_udf"),
-    "open": ("notebook.ledger", "open_ledger"),
+    "Picture": ("notebook.replies", "Picture"),
+    "custom": ("custom", ""),
+    "listener": ("listener", ""),
+    "Fault": ("core.faults", "Fault"),
 }
+__all__ = [
+    "ASSIGNED_GROUPS",
+    "ASSIGNED_MEMBERS",
+    "ASSIGNOR_SCHEMA",
+    "MEMBERS",
+    "REFUSED",
+    "TOPICS",
+    "Assigned",
+    "AssignorInfo",
+    "Fault",
+    "Ledger",
+    "LedgerGroup",
+    "Picture",
+    "Reply",
+    "assign",
+    "assignor_arrow",
+    "assignor_udf",
+    "assignors",
+    "custom",
+    "listener",
+    "open",
+    "register",
+    "simulate",
+    "solve",
+]
 
 
-def __getattr__(name: str) -> Any:
-    """A public name, loaded when it is asked for: importing the package loads no engine."""
+def __getattr__(name: str) -> object:
+    """Load a public name when it is asked for."""
     if name in _PLACES:
         module, there = _PLACES[name]
-        return getattr(import_module(f"{__name__}.{module}"), there)
+        loaded = _import_module(f"{__name__}.{module}")
+        return getattr(loaded, there) if there else loaded
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
-    return sorted([*globals(), *__all__])
+    """Return the public names, for completion."""
+    return sorted(__all__)

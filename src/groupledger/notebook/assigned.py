@@ -53,11 +53,12 @@ def assign(
     [{'group_id': 'payments', 'moved': 1, 'least_moves': 1, 'rounds': 2}]
     """
     from groupledger.core.custom.limits import DEFAULT
-    from groupledger.engine.memberships.plan import planned
+    from groupledger.engine.memberships.plan import chosen_assignor, planned
     from groupledger.engine.memberships.tables import source_of
 
     source = source_of(members, topics)
-    plan = planned(*source.schemas, assignor, by, columns, mode=mode, limits=limits or DEFAULT)
+    chosen = chosen_assignor(assignor, source.schemas[0].names, mode, limits or DEFAULT)
+    plan = planned(*source.schemas, chosen, by, columns)
     return Assigned(plan.by, source.assigned(plan))
 
 

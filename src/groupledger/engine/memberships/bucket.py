@@ -18,7 +18,7 @@ from groupledger.engine.arrow_types import arrow_schema, arrow_type
 from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.buckets import GROUPS_A_BUCKET
 from groupledger.engine.memberships import declared as d
-from groupledger.engine.memberships.kinds import plain
+from groupledger.engine.memberships.kinds import numbered, plain
 from groupledger.engine.memberships.members import Claims, Members, claims_of, sticky_rows
 from groupledger.engine.memberships.results import result_rows
 from groupledger.engine.memberships.topics import Topics, scope_name, topics_of
@@ -56,20 +56,6 @@ def assigned(members: pa.Table, topics: pa.Table, plan: Plan) -> Iterator[pa.Tab
 
 def _key(array: Column) -> Column:
     return array if array.type == plain(array.type) else array.cast(plain(array.type))
-
-
-def numbered(keys: list[Column]) -> tuple[LongArray, LongArray]:
-    """Number rows by their keys: numbers rise with the keys, null first; and a row of each number."""
-    number = np.zeros(len(keys[0]), np.int64)
-    for key in keys:
-        dictionary = key.dictionary_encode()
-        rank = np.empty(len(dictionary.dictionary) + 1, np.int64)
-        rank[pc.sort_indices(dictionary.dictionary).to_numpy()] = np.arange(1, len(rank))
-        rank[-1] = 0
-        combined = number * len(rank) + rank[integers(dictionary.indices, NONE)]
-        _, number = np.unique(combined, return_inverse=True)
-    _, first, number = np.unique(number, return_index=True, return_inverse=True)
-    return number, first
 
 
 def _scoped(members: pa.Table, topics: pa.Table, plan: Plan, first: LongArray) -> tuple[LongArray, Topics]:

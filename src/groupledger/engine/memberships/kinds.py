@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core import ragged
+from groupledger.core.batch import NONE
 from groupledger.engine.arrow_lists import Column, integers, list_starts, valid
 from groupledger.engine.arrow_types import arrow_type
 from groupledger.tables import columns as c
@@ -145,6 +146,20 @@ def any_of(start: LongArray, mask: Mask) -> Mask:
     """Return which lists have a value in the mask: [n]."""
     found: Mask = np.bincount(ragged.owners(start)[mask], minlength=len(start) - 1) > 0
     return found
+
+
+def numbered(keys: list[Column]) -> tuple[LongArray, LongArray]:
+    """Number rows by their keys: numbers rise with the keys, null first; and a row of each number."""
+    number = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        dictionary = key.dictionary_encode()
+        rank = np.empty(len(dictionary.dictionary) + 1, np.int64)
+        rank[pc.sort_indices(dictionary.dictionary).to_numpy()] = np.arange(1, len(rank))
+        rank[-1] = 0
+        combined = number * len(rank) + rank[integers(dictionary.indices, NONE)]
+        _, number = np.unique(combined, return_inverse=True)
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return number, first
 
 
 class OwnedLists(NamedTuple):

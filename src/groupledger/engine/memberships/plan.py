@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NoReturn
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
@@ -53,42 +53,40 @@ class Plan:
     assignor: str | None  # of all groups; None: that of the column
     calculation: Calculation
 
-    @property
-    def assignor_column(self) -> str | None:
-        """Return the column of members that names each group's assignor, if one does."""
-        return self.members.get(d.ASSIGNOR)
+class Chosen(NamedTuple):
+    """The assignor of all groups, or the column of members that names each group's; and what is computed."""
+
+    name: str | None
+    column: str | None
+    calculation: Calculation
 
 
 def planned(
     members: pa.Schema,
     topics: pa.Schema | None,
-    assignor: str = "cooperative-sticky",
+    chosen: Chosen,
     by: Sequence[str] = d.BY,
     columns: Mapping[str, str] | None = None,
-    *,
-    mode: Mode = "as-kafka",
-    limits: CustomLimits = DEFAULT,
 ) -> Plan:
     """Return the plan for frames with these columns; `topics` None: members bring `topic_partition_counts`.
 
-    Raises Fault: COLUMN_MISSING, COLUMN_TYPE, UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND, USAGE.
+    Raises Fault: COLUMN_MISSING, COLUMN_TYPE, USAGE.
     """
-    if mode not in ("as-kafka", "kip"):
-        raise Fault("USAGE", f"mode is {mode!r}; expected 'as-kafka' or 'kip'")
     kinds = UDF_KINDS if topics is None else MEMBER_KINDS
     names = _names(columns or {}, {*kinds, *TOPIC_KINDS}, by, members, topics)
     by = _by(by, names, members)
     of_members = _found("members", members, kinds, by, names)
-    of_topics = {} if topics is None else _found("topics", topics, TOPIC_KINDS, (), names)
-    join = () if topics is None else tuple(name for name in by if _in(name, names, topics) is not None)
-    for name in join:
-        of_topics[name] = str(_in(name, names, topics))
-        _require_same(name, members.field(of_members[name]).type, topics.field(of_topics[name]).type)  # type: ignore[union-attr]
-    name, calculation = _assignor(assignor, members, Form(mode), limits)
-    if name is None:
-        _require_kind("members", assignor, members.field(assignor).type, Kind.TEXT)
-        of_members[d.ASSIGNOR] = assignor
-    return Plan(by, join, of_members, of_topics, name, calculation)
+    if chosen.column is not None:
+        _require_kind("members", chosen.column, members.field(chosen.column).type, Kind.TEXT)
+        of_members[d.ASSIGNOR] = chosen.column
+    join, of_topics = by, {name: name for name in (*by, c.TOPIC, d.PARTITIONS)}
+    if topics is not None:
+        of_topics = _found("topics", topics, TOPIC_KINDS, (), names)
+        join = tuple(name for name in by if _in(name, names, topics) is not None)
+        of_topics |= {name: str(_in(name, names, topics)) for name in join}
+        for name in join:
+            _require_same(name, members.field(of_members[name]).type, topics.field(of_topics[name]).type)
+    return Plan(by, join, of_members, of_topics, chosen.name, chosen.calculation)
 
 
 def _names(
@@ -176,29 +174,29 @@ def _near(name: str, known: Iterable[str]) -> str:
     return near[0] if near else f"one of {', '.join(sorted(known))}"
 
 
-def _assignor(name: str, members: pa.Schema, form: Form, limits: CustomLimits) -> tuple[str | None, Calculation]:
-    """Return the assignor of all groups, or None where `name` is a column."""
-    calculation = Calculation("assign", form, stated=True)
+def chosen_assignor(name: str, members: Collection[str], mode: Mode, limits: CustomLimits = DEFAULT) -> Chosen:
+    """Return the assignor that is called `name`, by it or its Java class, or the column of members that is.
+
+    Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND, USAGE.
+    """
+    if mode not in ("as-kafka", "kip"):
+        raise Fault("USAGE", f"mode is {mode!r}; expected 'as-kafka' or 'kip'")
     if not isinstance(name, str):
         raise Fault("USAGE", f"assignor is {name!r}; expected a name")
+    calculation = Calculation("assign", Form(mode), stated=True)
     known = known_assignor(name)
     if known is not None:
-        return known, calculation
-    if name in members.names:
-        return None, calculation
+        return Chosen(known, None, calculation)
+    if name in members:
+        return Chosen(None, name, calculation)
     if not may_be_custom(name):
-        _refuse(name)
-    custom = (find(name, limits),)
-    return name, Calculation("assign", form, stated=True, custom=custom)
+        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, unknown_assignor(name))
+    return Chosen(name, None, replace(calculation, custom=(find(name, limits),)))
 
 
 def known_assignor(name: str) -> str | None:
     """Return our name of an assignor that is called by it or by its Java class."""
     return name if name in ASSIGNORS else BY_CLASS[name].name if name in BY_CLASS else None
-
-
-def _refuse(name: str) -> NoReturn:
-    raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, unknown_assignor(name))
 
 
 def unknown_assignor(name: str, *, in_rows: bool = False) -> str:

@@ -128,7 +128,7 @@ class ArrowResult:
         return self
 
 
-def _of_pandas(frame: Any, name: str) -> pa.Table:
+def of_pandas(frame: Any, name: str) -> pa.Table:
     """Convert column by column, so that one of mixed values is named; a dict is a map, not a struct of its keys."""
     columns = {}
     for label in frame.columns:
@@ -147,7 +147,7 @@ def _of_pandas(frame: Any, name: str) -> pa.Table:
     return pa.table(columns)
 
 
-def _as_pandas(table: pa.Table) -> Any:
+def as_pandas(table: pa.Table) -> Any:
     """Return plain lists and dictionaries where values are nested, and whole numbers with nulls as such."""
     import pandas as pd
 
@@ -168,6 +168,6 @@ def _as_polars(table: pa.Table) -> Any:
 
 _CONVERSIONS: dict[str, tuple[ToArrow, OfArrow]] = {
     "Arrow": (lambda table, _: table, lambda table: table),
-    "pandas": (_of_pandas, _as_pandas),
+    "pandas": (of_pandas, as_pandas),
     "Polars": (lambda frame, _: frame.to_arrow(), _as_polars),
 }

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from groupledger.core.batch import NONE
 from groupledger.core.input_codes import GroupCode, SnapshotCode
-from groupledger.engine.arrow_lists import Column, integers, list_starts, valid
+from groupledger.engine.arrow_lists import Column, column, integers, list_starts, valid
 from groupledger.engine.memberships import declared as d
-from groupledger.engine.memberships.kinds import Kind, any_of, as_plain, whole_numbers
+from groupledger.engine.memberships.kinds import Kind, any_of, as_plain, numbered, whole_numbers
 from groupledger.engine.topic_catalogue import SCHEMA, SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
@@ -83,14 +83,13 @@ def topics_of(scope: LongArray, topic: Column, partitions: Column, racks: Column
 
 def _add_twice(table: pa.Table, wrong: dict[tuple[int, str], tuple[str, str]]) -> None:
     """Refuse topics with rows that differ; rows that are equal say nothing else than one."""
-    counted = table.group_by([c.CLUSTER_ID, c.TOPIC]).aggregate([([], "count_all")])
-    twice = counted.filter(pc.greater(counted["count_all"], 1))
-    if len(twice) == 0:
-        return
     names = [c.CLUSTER_ID, c.TOPIC]
-    rows = table.join(twice.select(names), names, join_type="left semi") if table.column(c.RACKS).null_count == len(table) else table
+    table = table.combine_chunks()
+    number, _ = numbered([column(table, name) for name in names])
+    again = np.bincount(number)[number] > 1 if len(number) else np.zeros(0, np.bool_)
     key = itemgetter(*names)
-    for (scope, name), same in groupby(sorted(rows.select([*names, c.PARTITION_COUNT, c.RACKS]).to_pylist(), key=key), key):
+    rows = table.filter(pa.array(again)).select([*names, c.PARTITION_COUNT, c.RACKS]).to_pylist()
+    for (scope, name), same in groupby(sorted(rows, key=key), key):
         told = [(each[c.PARTITION_COUNT], each[c.RACKS]) for each in same]
         if any(each != told[0] for each in told):
             counts = sorted({count for count, _ in told if count is not None})

@@ -1,0 +1,105 @@
+"""Solve and simulate one group in plain Python values, and list the assignors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+from groupledger.core.assignors.server.scenario import NAMES as SERVER_ASSIGNORS
+from groupledger.core.custom.limits import DEFAULT
+from groupledger.core.custom.naming import find_all
+from groupledger.core.faults import Fault
+from groupledger.core.registry import RECORDS
+
+if TYPE_CHECKING:
+    from groupledger.core.custom.limits import CustomLimits
+
+
+class AssignorInfo(NamedTuple):
+    """An assignor: where it can be used, and whose it is."""
+
+    name: str
+    library: str | None  # whose assignor it is; None: of a KIP that no client has
+    cooperative: bool | None  # members keep what they own while they rejoin; None: a coordinator or a library decides
+    java_class: str | None
+    anywhere: bool  # in `assign`, `simulate` and what-ifs; False: in `solve` alone
+
+
+def assignors() -> list[AssignorInfo]:
+    """Return the assignors that have a name; others are `module:function` (docs/custom-assignors.md).
+
+    >>> [each.name for each in assignors() if each.anywhere][:4]
+    ['range', 'roundrobin', 'sticky', 'cooperative-sticky']
+    """
+    of_consumers = [
+        AssignorInfo(each.name, each.library, each.cooperative, each.java_class or None, anywhere=True) for each in RECORDS
+    ]
+    of_coordinators = [AssignorInfo(name, "kafka", None, None, anywhere=False) for name in SERVER_ASSIGNORS]
+    known = {each.name for each in RECORDS}
+    others = [
+        AssignorInfo(name, each.library, None, None, anywhere=False)
+        for name, each in CLIENT_ASSIGNORS.items()
+        if name not in known
+    ]
+    return [*of_consumers, *of_coordinators, *others]
+
+
+def solve(
+    scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: CustomLimits = DEFAULT
+) -> dict[str, Any]:
+    """Compute the assignment of one group in plain values: the scenarios of `groupledger solve` (docs/scenarios.md).
+
+    `assignment` has for each member its partitions as [topic, number]; where Kafka's own assignor fails on the group,
+    `error` says how. `custom`: names of custom assignors that the scenario may use. Raises Fault: BAD_SCENARIO,
+    UNKNOWN_ASSIGNOR, NO_ANSWER, BAD_GROUP, BAD_USER_DATA, ASSIGNOR_NOT_FOUND.
+
+    >>> solve({
+    ...     "assignor": "range",
+    ...     "topics": {"orders": 3},
+    ...     "members": [{"id": "a", "topics": ["orders"]}, {"id": "b", "topics": ["orders"]}],
+    ... })["assignment"]
+    {'a': [['orders', 0], ['orders', 1]], 'b': [['orders', 2]]}
+    """
+    from groupledger.core.scenario import solve as solve_scenario
+    from groupledger.core.scenario_form import require_known_keys
+
+    if not isinstance(scenario, Mapping):
+        raise Fault("BAD_SCENARIO", f"the scenario is a {type(scenario).__name__}; expected a dictionary")
+    found = find_all(custom, limits)
+    plain = dict(scenario)
+    require_known_keys(plain, found)
+    return solve_scenario(plain, custom=found)
+
+
+def simulate(
+    script: Mapping[str, Any],
+    *,
+    custom: Iterable[str] = (),
+    metrics: bool = False,
+    ways: bool = False,
+    limits: CustomLimits = DEFAULT,
+) -> dict[str, Any]:
+    """Play what happens to one group, in plain values: the scripts of `groupledger simulate` (docs/simulation.md).
+
+    Returns its events, each with the rounds that it took. `metrics` adds KIP-1306's, `ways` the same history by other
+    ways. Raises Fault with the code of what is wrong with the script.
+
+    >>> joins = [{"event": "join", "member": name, "topics": ["orders"]} for name in "ab"]
+    >>> played = simulate({"id": "payments", "topics": {"orders": 4}, "events": joins})
+    >>> [len(event["rounds"]) for event in played["events"]]
+    [1, 2]
+    """
+    from groupledger.core.protocol.story import simulate_lines
+
+    try:
+        line = json.dumps(script)
+    except (TypeError, ValueError) as error:
+        raise Fault("BAD_SCRIPT", f"the script has a value that JSON has no form for: {error}") from error
+    [answer] = simulate_lines([line], find_all(custom, limits), metrics=metrics, ways=ways)
+    result: dict[str, Any] = json.loads(answer)
+    if "error" in result and "line" in result:
+        code, _, message = result["error"].partition(": ")
+        raise Fault(code, message)
+    return result
