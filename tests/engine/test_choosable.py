@@ -14,7 +14,7 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.story import simulate_lines
-from groupledger.engine.grouped import assignor_udf
+from groupledger.engine.memberships.udfs import assignor_udf
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
 from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of
@@ -82,7 +82,7 @@ def test_a_stream_join_says_so_in_a_notebook_too():
     counts = {"t": 4, "u": 2}
     held = {"A": wire([("t", 0), ("t", 1)]), "B": None}
     members = pd.DataFrame(
-        {"group_id": "g", "member_id": name, "topics": topics, "topic_partition_counts": counts, "claimed": held[name]}
+        {"group_id": "g", "member_id": name, "topics": topics, "topic_partition_counts": counts, "owned": held[name]}
         for name, topics in (("A", ["t", "u"]), ("B", ["u"]))
     )
     *members_rows, left = assignor_udf(STREAM_JOIN)(members).to_dict("records")

@@ -16,7 +16,7 @@ from groupledger.core.step import Form
 from groupledger.engine.bucket_parts import parts_of
 from groupledger.engine.calculation import Calculation
 from groupledger.engine.codec import decode
-from groupledger.engine.grouped import assignor_udf
+from groupledger.engine.memberships.udfs import assignor_udf
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import catalogue, computed, group_row, member_row, table, topic_row, wire
 
@@ -171,7 +171,7 @@ def test_what_the_function_is_told():
 
 def frame(member_id, claimed, data=None):
     counts = {"topics": ["t"], "topic_partition_counts": {"t": 4}}
-    return {"group_id": "g", "member_id": member_id, **counts, "claimed": wire(claimed), "user_data": data}
+    return {"group_id": "g", "member_id": member_id, **counts, "owned": wire(claimed), "user_data": data}
 
 
 def test_the_notebooks_function_takes_a_custom_name():

@@ -348,14 +348,20 @@ def test_groups_over_a_limit_are_refused_and_the_others_are_not(spark, ledger, r
 def test_the_notebook_udf_gives_what_the_job_gives(spark, ledger, every):
     counts = {"orders": 7, "payments": 4, "audit": 3, "logs": 1}
     rows = [
-        {**row, "topics": row["topics"] or topics, "topic_partition_counts": counts, "snapshot": row["snapshot_id"]}
+        {
+            **row,
+            "topics": row["topics"] or topics,
+            "topic_partition_counts": counts,
+            "snapshot": row["snapshot_id"],
+            "owned": row["claimed"],
+            "generation": row["subscription_generation"],
+        }
         for topics, row in members_of("java-cooperative-sticky")
     ]
     schema = (
         "group_id string, member_order int, member_id string, topics array<string>, "
         "topic_partition_counts map<string,int>, "
-        "claimed array<struct<topic_id:string,topic:string,partitions:array<int>>>, claimed_generation int, "
-        "subscription_generation int"
+        "owned array<struct<topic_id:string,topic:string,partitions:array<int>>>, generation int"
     )
     names = [field.split()[0] for field in schema.split(", ")]
     last = max(int(row["snapshot"].split("/")[3]) for row in rows)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class AssignedMember:
     """A member and the partitions recorded for it."""
 
     member_id: str
@@ -34,9 +34,9 @@ def last_states(within: Scope) -> tuple[str, dict[str, Value]]:
     return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
 
 
-def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[Assigned, ...]]:
+def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
     """The members of these snapshots, in member order, by snapshot id."""
-    found: dict[str, list[Assigned]] = {}
+    found: dict[str, list[AssignedMember]] = {}
     for begin in range(0, len(rows), MOST_ASKED):
         some = rows[begin : begin + MOST_ASKED]
         which, ids = one_of("t.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
@@ -47,5 +47,5 @@ def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[Assigned
         )
         for row in records(reader, query, **ids, **named):
             had = partitions(row.pop("recorded"))
-            found.setdefault(row.pop("snapshot_id"), []).append(Assigned(**row, partitions=had))
+            found.setdefault(row.pop("snapshot_id"), []).append(AssignedMember(**row, partitions=had))
     return {snapshot: tuple(members) for snapshot, members in found.items()}

@@ -14,7 +14,7 @@ from groupledger.answers.scope import Scope, any_record, scope, why_empty
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.last_states import Assigned
+    from groupledger.answers.last_states import AssignedMember
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.topic_partitions import NamedPartition
@@ -108,7 +108,7 @@ def _replicas(reader: Reader, within: Scope, rows: Sequence[Record]) -> Replicas
     return found
 
 
-def _share(row: Record, members: Sequence[Assigned], replicas: Replicas) -> RackShare:
+def _share(row: Record, members: Sequence[AssignedMember], replicas: Replicas) -> RackShare:
     inside = {each.rack_id for each in members if each.rack_id}
     told, counted = [], Counter[str]()
     for member in members:

@@ -14,7 +14,7 @@ from groupledger.answers.scope import Scope, any_members, scope, why_empty
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.last_states import Assigned
+    from groupledger.answers.last_states import AssignedMember
     from groupledger.answers.rows import Reader, Record
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.topic_partitions import NamedPartition
@@ -101,7 +101,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     )
 
 
-def _skew(row: Record, members: Sequence[Assigned], weights: Weights | None) -> Skew:
+def _skew(row: Record, members: Sequence[AssignedMember], weights: Weights | None) -> Skew:
     found = [Load(each.member_id, each.client_id, each.partitions, _weight(each, weights)) for each in members]
     found.sort(key=lambda load: (-(load.weight or 0), -len(load.partitions), load.member_id))
     counts = [len(load.partitions) for load in found]
@@ -123,7 +123,7 @@ def _skew(row: Record, members: Sequence[Assigned], weights: Weights | None) -> 
     )
 
 
-def _weight(member: Assigned, weights: Weights | None) -> float | None:
+def _weight(member: AssignedMember, weights: Weights | None) -> float | None:
     return None if weights is None else sum(weights.get(place, 0.0) for place in member.partitions)
 
 

@@ -37,7 +37,9 @@ class Choice:
     texts: Texts | None = None  # required if any of `custom` is chosen
     carried: bool = False  # what members held is not recorded: the chosen assignor gave it to them before; so a row is
     # not a round, but the rebalance until it has settled
-    stated: bool = False  # members' claims are stated, not recorded: nothing is judged, the assignor's own protocol counts
+    stated: bool = (
+        False  # members' claims are stated, not recorded: nothing is judged, the assignor's own protocol counts
+    )
 
     @property
     def what_if(self) -> Mask:

@@ -311,12 +311,10 @@ def _merged(wanted: Mask, one: MemberSlots, other: MemberSlots) -> MemberSlots:
 def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, MemberSlots]:
     """Return what members keep while they rejoin, and which groups are incremental, by behaviour rather than by name.
 
-    A claim that is a memory (KIP-54) was revoked before it was sent. In a what-if, and of stated claims, the assignor's
-    own protocol counts.
+    A claim that is a memory (KIP-54) was revoked before it was sent. `choice.by_protocol`: the protocol counts.
     """
     group = snapshots.member_group
-    keeps = np.where(choice.by_protocol, choice.cooperative, True)[group]
-    keeps &= ~(snapshots.memory & ~choice.what_if[group])
+    keeps = np.where(choice.by_protocol, choice.cooperative, True)[group] & ~(snapshots.memory & ~choice.what_if[group])
     stated = lists.claimed.only(keeps[lists.claimed.member])
     owned = _merged(snapshots.modern[group], lists.held, stated)
     by_deed = np.diff(owned.start[snapshots.batch.member_start]) > 0

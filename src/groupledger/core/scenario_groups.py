@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from groupledger.core.assignors.kip315 import read_memory
+from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.group_encoding import EncodedGroups, MemberClaim, ReplicaRacks, encode_groups
-from groupledger.core.claim_order import user_data_order
 from groupledger.core.javaorder import hash_texts
 from groupledger.core.registry import STREAM_JOIN
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_user_data, taken

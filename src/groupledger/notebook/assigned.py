@@ -11,7 +11,7 @@ from groupledger.engine.memberships import declared as d
 if TYPE_CHECKING:
     from groupledger.core.custom.limits import CustomLimits
     from groupledger.engine.memberships.plan import Mode
-    from groupledger.engine.memberships.tables import Result
+    from groupledger.engine.memberships.tables import ResultTables
 
 
 def assign(
@@ -70,7 +70,7 @@ class Assigned:
     """
 
     by: tuple[str, ...]
-    _result: Result
+    _result: ResultTables
 
     @property
     def result(self) -> Any:

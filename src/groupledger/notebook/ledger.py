@@ -17,6 +17,7 @@ from groupledger.answers.reader import LedgerReader, folder_of
 from groupledger.answers.scope import RequestedScope
 from groupledger.core.faults import Fault
 from groupledger.core.partition import topic_partition
+from groupledger.core.secrets import without_secrets
 from groupledger.notebook import replies
 from groupledger.notebook.replies import Reply
 from groupledger.notebook.times import bound_of, moment_of
@@ -68,11 +69,11 @@ def open_ledger(
         if reader is None:
             where = f"in the catalog {catalog}" if place is None else f"at {place}"
             raise Fault("SPARK_NEEDED", f"a ledger {where} is read by Spark: give the session, spark=...")
-        return Ledger(reader, None)
+        return Ledger(reader, None, place or "")
     from groupledger.pipeline.frames import LedgerFrames
 
     frames = LedgerFrames(spark, place, catalog=catalog)
-    return Ledger(frames.reader if reader is None else reader, frames)
+    return Ledger(frames.reader if reader is None else reader, frames, place or f"catalog {catalog}")
 
 
 def _reader(place: str, spark: SparkSession | None, given: Mapping[str, str]) -> LedgerReader | None:
@@ -98,9 +99,10 @@ def _reader(place: str, spark: SparkSession | None, given: Mapping[str, str]) ->
 class Ledger:
     """An open ledger. Each method is a question; `reader` and `frames` give access to the tables."""
 
-    def __init__(self, reader: Reader, frames: LedgerFrames | None) -> None:
+    def __init__(self, reader: Reader, frames: LedgerFrames | None, place: str = "") -> None:
         self.reader = reader
         self._frames = frames
+        self._place = without_secrets(place)
 
     @property
     def frames(self) -> LedgerFrames:
@@ -108,6 +110,11 @@ class Ledger:
         if self._frames is None:
             raise Fault("SPARK_NEEDED", "DataFrames of Spark need a session: open(..., spark=spark)")
         return self._frames
+
+    def __repr__(self) -> str:
+        """Say where the ledger is and what can be asked."""
+        frames = "" if self._frames is None else ", with Spark"
+        return f"Ledger of consumer groups at {self._place}{frames}: .groups(), .who(topic), .group(id); help(ledger)"
 
     def group(self, group_id: str, cluster: str | None = None) -> LedgerGroup:
         """Return a group by its id. The cluster is required if several clusters have such a group.

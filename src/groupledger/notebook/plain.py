@@ -34,7 +34,8 @@ def assignors() -> list[AssignorInfo]:
     ['range', 'roundrobin', 'sticky', 'cooperative-sticky']
     """
     of_consumers = [
-        AssignorInfo(each.name, each.library, each.cooperative, each.java_class or None, anywhere=True) for each in RECORDS
+        AssignorInfo(each.name, each.library, each.cooperative, each.java_class or None, anywhere=True)
+        for each in RECORDS
     ]
     of_coordinators = [AssignorInfo(name, "kafka", None, None, anywhere=False) for name in SERVER_ASSIGNORS]
     known = {each.name for each in RECORDS}
@@ -46,9 +47,7 @@ def assignors() -> list[AssignorInfo]:
     return [*of_consumers, *of_coordinators, *others]
 
 
-def solve(
-    scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: CustomLimits = DEFAULT
-) -> dict[str, Any]:
+def solve(scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: CustomLimits = DEFAULT) -> dict[str, Any]:
     """Compute the assignment of one group in plain values: the scenarios of `groupledger solve` (docs/scenarios.md).
 
     `assignment` has for each member its partitions as [topic, number]; where Kafka's own assignor fails on the group,

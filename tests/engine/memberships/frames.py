@@ -38,7 +38,7 @@ TOPICS = pa.schema(
 )
 
 
-def tables(scenarios, moments=1):
+def tables(scenarios, moments=1) -> tuple[pa.Table, pa.Table]:
     """One table of members and one of topics; scenario i is of the group i // moments at moment i % moments."""
     members, topics = [], []
     for number, scenario in enumerate(scenarios):
@@ -64,7 +64,7 @@ def tables(scenarios, moments=1):
 
 
 def solved(scenarios, moments=1):
-    """What `solve` gives each member, topic by topic and each once as on the wire; None where Kafka's assignor fails."""
+    """What `solve` gives each member, topic by topic and each once; None where Kafka's assignor fails."""
     found = {}
     for number, scenario in enumerate(scenarios):
         result = solve(scenario)

@@ -13,22 +13,21 @@ from groupledger.core import ragged
 from groupledger.core.batch import NONE
 from groupledger.core.registry import BY_NAME
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_lists import Column, column, integers, valid, whole
+from groupledger.engine.arrow_lists import Column, column, valid, whole
 from groupledger.engine.arrow_types import arrow_schema, arrow_type
 from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.buckets import GROUPS_A_BUCKET
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.kinds import numbered, plain
-from groupledger.engine.memberships.members import Claims, Members, claims_of, sticky_rows
+from groupledger.engine.memberships.members import Members, SentClaims, claims_of, sticky_rows
 from groupledger.engine.memberships.results import result_rows
-from groupledger.engine.memberships.topics import Topics, scope_name, topics_of
+from groupledger.engine.memberships.topics import SharedTopics, scope_name, topics_of
 from groupledger.engine.memberships.wrong_rows import Faults, of_assignors, of_members, of_topics
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
-    from groupledger.core.slots import Mask
-    from groupledger.engine.memberships.plan import Plan
+    from groupledger.engine.memberships.plan import AssignPlan
 
 INPUT = arrow_schema(r.INPUT)
 MEMBERS_A_CALL = 100_000
@@ -36,7 +35,7 @@ MEMBERS_A_CALL = 100_000
 BEFORE, NOW = "b", "n"
 
 
-def assigned(members: pa.Table, topics: pa.Table, plan: Plan) -> Iterator[pa.Table]:
+def assigned(members: pa.Table, topics: pa.Table, plan: AssignPlan) -> Iterator[pa.Table]:
     """Yield rows of the result, some groups at a time, in the order of `by`. Rows come in any order."""
     if len(members) == 0:
         return
@@ -58,7 +57,7 @@ def _key(array: Column) -> Column:
     return array if array.type == plain(array.type) else array.cast(plain(array.type))
 
 
-def _scoped(members: pa.Table, topics: pa.Table, plan: Plan, first: LongArray) -> tuple[LongArray, Topics]:
+def _scoped(members: pa.Table, topics: pa.Table, plan: AssignPlan, first: LongArray) -> tuple[LongArray, SharedTopics]:
     """Return what each group shares with topics, as a number, and the topics under these numbers."""
     groups = len(first)
     scope, of_topic = np.zeros(groups, np.int64), np.zeros(len(topics), np.int64)
@@ -89,7 +88,7 @@ def _portions(members: LongArray) -> Iterator[tuple[int, int]]:
 
 
 def _computed(
-    members: Members, group: LongArray, by: dict[str, Column], topics: Topics, scope: LongArray, plan: Plan
+    members: Members, group: LongArray, by: dict[str, Column], topics: SharedTopics, scope: LongArray, plan: AssignPlan
 ) -> pa.Table:
     groups = len(scope)
     names: list[str | None] = [plan.assignor] * groups
@@ -138,7 +137,9 @@ def _snapshot(when: str, group: LongArray) -> Column:
     return pc.binary_join_element_wise(when, pc.utf8_lpad(pa.array(group).cast(pa.string()), 10, "0"), "")
 
 
-def _member_rows(members: Members, claims: Claims, group: LongArray, scope: LongArray, usable: LongArray) -> pa.Table:
+def _member_rows(
+    members: Members, claims: SentClaims, group: LongArray, scope: LongArray, usable: LongArray
+) -> pa.Table:
     """Return the rows of members now, and of what they had before."""
     at = pa.array(usable)
     of_group = group[usable]

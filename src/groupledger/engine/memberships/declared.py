@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -90,9 +92,8 @@ _MEMBER_FIELDS = (
 ASSIGNED_MEMBERS = StructType([*_BY_FIELDS, *_MEMBER_FIELDS])
 """The columns of `Assigned.members`: a row a member of a group that was not refused, after the columns of `by`."""
 
-_TO_REVOKE = StructType(
-    [StructField(c.MEMBER_ID, StringType()), *TOPIC_PARTITIONS.elementType]  # type: ignore[attr-defined]
-)
+_ENTRY: Any = TOPIC_PARTITIONS.elementType
+_TO_REVOKE = StructType([StructField(c.MEMBER_ID, StringType()), *_ENTRY.fields])
 _GROUP_FIELDS = (
     _field(c.ASSIGNOR, StringType(), "assignor that ran"),
     _field(c.PROTOCOL, StringType(), "EAGER: members revoke all before they rejoin; COOPERATIVE: they keep it"),
@@ -128,6 +129,8 @@ GROUP_NAMES, REFUSAL_NAMES, MEMBER_NAMES = (
     tuple(field.name for field in fields) for fields in (_GROUP_FIELDS, _REFUSAL_FIELDS, _MEMBER_FIELDS)
 )
 
-COUNTS = _field(TOPIC_PARTITION_COUNTS, MapType(StringType(), IntegerType()), "partition counts by topic", required=True)
+COUNTS = _field(
+    TOPIC_PARTITION_COUNTS, MapType(StringType(), IntegerType()), "partition counts by topic", required=True
+)
 UDF_MEMBERS = StructType([*MEMBERS, COUNTS])
 """The columns of members for `assignor_udf`, which sees no table of topics: `topic_partition_counts` in each row."""

@@ -27,7 +27,7 @@ WIRE = arrow_type(TOPIC_ID_PARTITIONS)
 _TEXT_PARTITION = r"^(?P<topic>.+)-(?P<number>[0-9]{1,10})$"
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What values of a column mean, with the words for what its type may be."""
 
     TEXT = "string"
@@ -67,7 +67,7 @@ def is_list(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (*tests, *filter(None, views)))
 
 
-def may_be(kind: pa.DataType, wanted: Kind) -> bool:
+def may_be(kind: pa.DataType, wanted: ColumnKind) -> bool:
     """Return whether a column of this type can be of the kind; one of nulls alone can be of any."""
     return t.is_null(kind) or _MAY_BE[wanted](plain(kind))
 
@@ -104,26 +104,26 @@ def _is_key(kind: pa.DataType) -> bool:
     return any(test(kind) for test in tests)
 
 
-_MAY_BE: dict[Kind, Callable[[pa.DataType], bool]] = {
-    Kind.TEXT: t.is_string,
-    Kind.WHOLE: _is_whole,
-    Kind.BYTES: lambda kind: bool(t.is_binary(kind) or t.is_string(kind)),
-    Kind.TEXTS: _is_texts,
-    Kind.RACKS: lambda kind: is_list(kind) and (_is_texts(kind.value_type) or bool(t.is_null(kind.value_type))),
-    Kind.COUNTS: lambda kind: bool(t.is_map(kind) and t.is_string(kind.key_type) and _is_whole(kind.item_type)),
-    Kind.OWNED: _is_owned,
-    Kind.KEY: _is_key,
+_MAY_BE: dict[ColumnKind, Callable[[pa.DataType], bool]] = {
+    ColumnKind.TEXT: t.is_string,
+    ColumnKind.WHOLE: _is_whole,
+    ColumnKind.BYTES: lambda kind: bool(t.is_binary(kind) or t.is_string(kind)),
+    ColumnKind.TEXTS: _is_texts,
+    ColumnKind.RACKS: lambda kind: is_list(kind) and (_is_texts(kind.value_type) or bool(t.is_null(kind.value_type))),
+    ColumnKind.COUNTS: lambda kind: bool(t.is_map(kind) and t.is_string(kind.key_type) and _is_whole(kind.item_type)),
+    ColumnKind.OWNED: _is_owned,
+    ColumnKind.KEY: _is_key,
 }
 _PLAIN_TYPES = {
-    Kind.TEXT: pa.string(),
-    Kind.BYTES: pa.binary(),
-    Kind.TEXTS: pa.list_(pa.string()),
-    Kind.RACKS: pa.list_(pa.list_(pa.string())),
-    Kind.COUNTS: pa.map_(pa.string(), pa.float64()),
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.BYTES: pa.binary(),
+    ColumnKind.TEXTS: pa.list_(pa.string()),
+    ColumnKind.RACKS: pa.list_(pa.list_(pa.string())),
+    ColumnKind.COUNTS: pa.map_(pa.string(), pa.float64()),
 }
 
 
-def as_plain(array: Column, kind: Kind) -> Column:
+def as_plain(array: Column, kind: ColumnKind) -> Column:
     """Return the column in the plain type of its kind, which `may_be` has agreed to; numbers and keys as they are."""
     wanted = _PLAIN_TYPES.get(kind, plain(array.type))
     return array if array.type == wanted else array.cast(wanted)
@@ -176,7 +176,7 @@ def owned_lists(array: Column) -> OwnedLists:
     if t.is_null(array.type):
         none = np.zeros(len(array), np.bool_)
         return OwnedLists(pa.nulls(len(array), WIRE), none, none, none)
-    array = as_plain(array, Kind.OWNED)
+    array = as_plain(array, ColumnKind.OWNED)
     start = list_starts(array.cast(pa.list_(array.type.field(0).type)) if t.is_map(array.type) else array)
     topic, part_start, partition, unreadable, null_inside = _entries(array, start)
     numbers, beyond = whole_numbers(partition)
@@ -184,20 +184,21 @@ def owned_lists(array: Column) -> OwnedLists:
     owner = ragged.owners(start)
     of_entry = [any_of(part_start, each) for each in (~valid(numbers) & ~beyond, low, beyond)]
     null_inside = null_inside | of_entry[0] | ~valid(topic) & ~unreadable
-    masks = (np.bincount(owner[each], minlength=len(array)) > 0 for each in (null_inside, of_entry[1], unreadable | of_entry[2]))
+    masks = (
+        np.bincount(owner[each], minlength=len(array)) > 0
+        for each in (null_inside, of_entry[1], unreadable | of_entry[2])
+    )
     values = np.where(low, 0, integers(numbers, 0)).astype(np.int32)
     topics = pc.fill_null(topic, "")
     fields = list(WIRE.value_type)
     counted = pa.ListArray.from_arrays(pa.array(part_start.astype(np.int32)), pa.array(values), type=fields[-1].type)
     entry = pa.StructArray.from_arrays([pa.nulls(len(topics), pa.string()), topics, counted], fields=fields)
-    lists = pa.ListArray.from_arrays(
-        pa.array(start.astype(np.int32)), entry, type=WIRE, mask=pa.array(~valid(array))
-    )
+    lists = pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), entry, type=WIRE, mask=pa.array(~valid(array)))
     return OwnedLists(lists, *masks)
 
 
 def _entries(array: Column, start: LongArray) -> tuple[Column, LongArray, Column, Mask, Mask]:
-    """Return of all entries: topic, where the partitions begin, the partitions, which are unreadable, which are null."""
+    """Return of all entries: topics, where partitions begin, partitions, which are unreadable, which are null."""
     if t.is_map(array.type):
         low, high = array.offsets[0].as_py() if len(array) else 0, array.offsets[-1].as_py() if len(array) else 0
         topic, lists = array.keys.slice(low, high - low), array.items.slice(low, high - low)
@@ -211,7 +212,7 @@ def _entries(array: Column, start: LongArray) -> tuple[Column, LongArray, Column
         return topic, list_starts(lists), pc.list_flatten(lists), _none(topic), ~valid(lists)
     entries = pc.list_flatten(array)
     if not t.is_struct(entries.type):
-        return _of_texts(as_plain(entries, Kind.TEXT))
+        return _of_texts(as_plain(entries, ColumnKind.TEXT))
     fields = dict(zip((field.name for field in entries.type), entries.flatten(), strict=True))
     topic = fields[c.TOPIC]
     if c.PARTITIONS in fields:

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.group import Member, TopicPartition
 from groupledger.core.javaorder import hash_utf8
@@ -17,14 +16,13 @@ from groupledger.core.registry import STICKY
 from groupledger.core.scenario_groups import read_claim
 from groupledger.engine.arrow_lists import Column, column, encode, integers, utf8, valid, wire
 from groupledger.engine.memberships import declared as d
-from groupledger.engine.memberships.kinds import Kind, OwnedLists, WIRE, as_plain, owned_lists, whole_numbers
+from groupledger.engine.memberships.kinds import WIRE, ColumnKind, OwnedLists, as_plain, owned_lists, whole_numbers
 from groupledger.engine.rows import by_topic
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
     from groupledger.core.slots import Mask
-    from groupledger.engine.memberships.plan import Plan
+    from groupledger.engine.memberships.plan import AssignPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Members:
     assignor: Column
 
     @staticmethod
-    def of_table(rows: pa.Table, plan: Plan) -> Members:
+    def of_table(rows: pa.Table, plan: AssignPlan) -> Members:
         """Return the columns of a table that `planned` has agreed to."""
 
         def found(name: str) -> Column:
@@ -56,23 +54,23 @@ class Members:
         order, bad_order = whole_numbers(found(c.MEMBER_ORDER))
         owned = owned_lists(found(d.OWNED))
         return Members(
-            ids=as_plain(found(c.MEMBER_ID), Kind.TEXT),
-            topics=as_plain(found(c.TOPICS), Kind.TEXTS),
+            ids=as_plain(found(c.MEMBER_ID), ColumnKind.TEXT),
+            topics=as_plain(found(c.TOPICS), ColumnKind.TEXTS),
             owned=owned,
             held=owned_lists(found(c.HELD)) if c.HELD in plan.members else owned,
             generation=pc.if_else(pc.less(generation, 0), None, generation).cast(pa.int32()),
             bad_generation=bad_generation,
-            rack=as_plain(found(d.RACK), Kind.TEXT),
-            instance_ids=as_plain(found(c.GROUP_INSTANCE_ID), Kind.TEXT),
+            rack=as_plain(found(d.RACK), ColumnKind.TEXT),
+            instance_ids=as_plain(found(c.GROUP_INSTANCE_ID), ColumnKind.TEXT),
             order=order,
             bad_order=bad_order,
-            user_data=as_plain(found(c.USER_DATA), Kind.BYTES),
-            assignor=as_plain(found(d.ASSIGNOR), Kind.TEXT),
+            user_data=as_plain(found(c.USER_DATA), ColumnKind.BYTES),
+            assignor=as_plain(found(d.ASSIGNOR), ColumnKind.TEXT),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Claims:
+class SentClaims:
     """What the assignor reads of each member, as wire lists; `held` is where moves are counted from."""
 
     claimed: Column
@@ -81,7 +79,7 @@ class Claims:
     user_data: Column
 
 
-def claims_of(members: Members, sticky: Mask) -> Claims:
+def claims_of(members: Members, sticky: Mask) -> SentClaims:
     """Return the claims of members; those in the mask send them in user data (KIP-54), in that one's order."""
     claimed, generation, user_data = members.owned.lists, members.generation, members.user_data
     held = pc.coalesce(members.held.lists, claimed)
@@ -92,7 +90,7 @@ def claims_of(members: Members, sticky: Mask) -> Claims:
             held = pc.coalesce(held, claimed)
             user_data = pc.if_else(pa.array(written), None, user_data)
         claimed = _as_written(claimed, sticky & ~written & valid(claimed))
-    return Claims(claimed, generation, held, user_data)
+    return SentClaims(claimed, generation, held, user_data)
 
 
 def _read(members: Members, written: Mask) -> tuple[Column, Column]:
@@ -118,7 +116,9 @@ def _as_written(claimed: Column, rows: Mask) -> Column:
     order = np.where(np.repeat(rows, np.diff(lists.partition_start)), order, np.arange(len(order)))
     partition = integers(pa.array(lists.partition).take(pa.array(order)), 0)
     fields = list(WIRE.value_type)
-    numbers = pa.ListArray.from_arrays(pa.array(np.arange(len(order) + 1, dtype=np.int32)), pa.array(partition), type=fields[-1].type)
+    numbers = pa.ListArray.from_arrays(
+        pa.array(np.arange(len(order) + 1, dtype=np.int32)), pa.array(partition), type=fields[-1].type
+    )
     topics = lists.topic.take(pa.array(entry[order]))
     single = pa.StructArray.from_arrays([pa.nulls(len(order), pa.string()), topics, numbers], fields=fields)
     return pa.ListArray.from_arrays(
@@ -130,8 +130,3 @@ def sticky_rows(assignors: Column) -> Mask:
     """Return the members whose assignor reads claims from user data."""
     found: Mask = pc.fill_null(pc.equal(assignors, STICKY.name), False).to_numpy(zero_copy_only=False)
     return found
-
-
-def is_ours(name: str | None) -> bool:
-    """Return whether an assignor is one of this package's."""
-    return name in ASSIGNORS

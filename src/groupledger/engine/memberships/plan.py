@@ -20,30 +20,30 @@ from groupledger.core.registry import BY_CLASS
 from groupledger.core.step import Form
 from groupledger.engine.calculation import Calculation
 from groupledger.engine.memberships import declared as d
-from groupledger.engine.memberships.kinds import Kind, may_be, plain
+from groupledger.engine.memberships.kinds import ColumnKind, may_be, plain
 from groupledger.tables import columns as c
 
 Mode = Literal["as-kafka", "kip"]
 
 MEMBER_KINDS = {
-    c.MEMBER_ID: Kind.TEXT,
-    c.TOPICS: Kind.TEXTS,
-    d.OWNED: Kind.OWNED,
-    c.HELD: Kind.OWNED,
-    d.GENERATION: Kind.WHOLE,
-    d.RACK: Kind.TEXT,
-    c.GROUP_INSTANCE_ID: Kind.TEXT,
-    c.MEMBER_ORDER: Kind.WHOLE,
-    c.USER_DATA: Kind.BYTES,
+    c.MEMBER_ID: ColumnKind.TEXT,
+    c.TOPICS: ColumnKind.TEXTS,
+    d.OWNED: ColumnKind.OWNED,
+    c.HELD: ColumnKind.OWNED,
+    d.GENERATION: ColumnKind.WHOLE,
+    d.RACK: ColumnKind.TEXT,
+    c.GROUP_INSTANCE_ID: ColumnKind.TEXT,
+    c.MEMBER_ORDER: ColumnKind.WHOLE,
+    c.USER_DATA: ColumnKind.BYTES,
 }
-TOPIC_KINDS = {c.TOPIC: Kind.TEXT, d.PARTITIONS: Kind.WHOLE, d.RACKS: Kind.RACKS}
-UDF_KINDS = {**MEMBER_KINDS, d.TOPIC_PARTITION_COUNTS: Kind.COUNTS}
+TOPIC_KINDS = {c.TOPIC: ColumnKind.TEXT, d.PARTITIONS: ColumnKind.WHOLE, d.RACKS: ColumnKind.RACKS}
+UDF_KINDS = {**MEMBER_KINDS, d.TOPIC_PARTITION_COUNTS: ColumnKind.COUNTS}
 REQUIRED = {c.MEMBER_ID, c.TOPICS, c.TOPIC, d.PARTITIONS, d.TOPIC_PARTITION_COUNTS}
 COLUMN_MISSING, COLUMN_TYPE = "COLUMN_MISSING", "COLUMN_TYPE"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AssignPlan:
     """What a worker needs beside the rows: which columns are what, and what to compute."""
 
     by: tuple[str, ...]
@@ -52,6 +52,7 @@ class Plan:
     topics: Mapping[str, str]
     assignor: str | None  # of all groups; None: that of the column
     calculation: Calculation
+
 
 class Chosen(NamedTuple):
     """The assignor of all groups, or the column of members that names each group's; and what is computed."""
@@ -67,7 +68,7 @@ def planned(
     chosen: Chosen,
     by: Sequence[str] = d.BY,
     columns: Mapping[str, str] | None = None,
-) -> Plan:
+) -> AssignPlan:
     """Return the plan for frames with these columns; `topics` None: members bring `topic_partition_counts`.
 
     Raises Fault: COLUMN_MISSING, COLUMN_TYPE, USAGE.
@@ -77,7 +78,7 @@ def planned(
     by = _by(by, names, members)
     of_members = _found("members", members, kinds, by, names)
     if chosen.column is not None:
-        _require_kind("members", chosen.column, members.field(chosen.column).type, Kind.TEXT)
+        _require_kind("members", chosen.column, members.field(chosen.column).type, ColumnKind.TEXT)
         of_members[d.ASSIGNOR] = chosen.column
     join, of_topics = by, {name: name for name in (*by, c.TOPIC, d.PARTITIONS)}
     if topics is not None:
@@ -86,7 +87,7 @@ def planned(
         of_topics |= {name: str(_in(name, names, topics)) for name in join}
         for name in join:
             _require_same(name, members.field(of_members[name]).type, topics.field(of_topics[name]).type)
-    return Plan(by, join, of_members, of_topics, chosen.name, chosen.calculation)
+    return AssignPlan(by, join, of_members, of_topics, chosen.name, chosen.calculation)
 
 
 def _names(
@@ -109,7 +110,9 @@ def _by(by: Sequence[str], names: Mapping[str, str], members: pa.Schema) -> tupl
     missing = [name for name in by if name not in found]
     if c.GROUP_ID not in by:
         raise Fault("USAGE", f"by is {tuple(by)!r}; expected group_id among them; columns={{'group_id': ..}} renames")
-    if missing and (tuple(by) != d.BY or c.GROUP_ID in missing):
+    if tuple(by) == d.BY:
+        missing = [name for name in missing if name == c.GROUP_ID]
+    if missing:
         raise Fault(COLUMN_MISSING, f"members: {_columns(missing)} missing (by); {_got(members.names)}")
     if len(set(found)) < len(found):
         raise Fault("USAGE", f"by is {tuple(by)!r}; expected each column once")
@@ -123,7 +126,7 @@ def _in(name: str, names: Mapping[str, str], schema: pa.Schema | None) -> str | 
 
 
 def _found(
-    frame: str, schema: pa.Schema, kinds: Mapping[str, Kind], by: tuple[str, ...], names: Mapping[str, str]
+    frame: str, schema: pa.Schema, kinds: Mapping[str, ColumnKind], by: tuple[str, ...], names: Mapping[str, str]
 ) -> dict[str, str]:
     twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
     if twice:
@@ -135,11 +138,11 @@ def _found(
         raise Fault(COLUMN_MISSING, f"{frame}: {_columns(missing)} missing; {_got(schema.names)}{renamed}")
     found = {name: place for name, place in places.items() if place is not None}
     for name, place in found.items():
-        _require_kind(frame, place, schema.field(place).type, Kind.KEY if name in by else kinds[name])
+        _require_kind(frame, place, schema.field(place).type, ColumnKind.KEY if name in by else kinds[name])
     return found
 
 
-def _require_kind(frame: str, name: str, kind: pa.DataType, wanted: Kind) -> None:
+def _require_kind(frame: str, name: str, kind: pa.DataType, wanted: ColumnKind) -> None:
     if not may_be(kind, wanted):
         raise Fault(COLUMN_TYPE, f"{frame}: column {name} is {_word(kind)}; expected {wanted.value}")
 
@@ -148,9 +151,13 @@ def _require_same(name: str, one: pa.DataType, other: pa.DataType) -> None:
     """Refuse columns of `by` that the two frames have in different types: no row of theirs would meet."""
     a, b = plain(one), plain(other)
     alike = a == b or all(map(pa.types.is_integer, (a, b))) or all(map(pa.types.is_timestamp, (a, b)))
-    if not (alike or pa.types.is_null(a) or pa.types.is_null(b)) or getattr(a, "tz", "") is None != getattr(b, "tz", ""):
+    if not (alike or pa.types.is_null(a) or pa.types.is_null(b)) or getattr(a, "tz", "") is None != getattr(
+        b, "tz", ""
+    ):
         expected = "one type in both"
-        raise Fault(COLUMN_TYPE, f"column {name} is {_word(one)} in members, {_word(other)} in topics; expected {expected}")
+        raise Fault(
+            COLUMN_TYPE, f"column {name} is {_word(one)} in members, {_word(other)} in topics; expected {expected}"
+        )
 
 
 def _word(kind: pa.DataType) -> str:

@@ -13,7 +13,7 @@ from groupledger.core import ragged
 from groupledger.core.least_moves import LeastMovesCertainty
 from groupledger.core.rebalance import Rebalances
 from groupledger.core.scenario import MOST_ROUNDS
-from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed, nulled, wire_array
+from groupledger.engine.arrow_lists import Column, column, list_starts, listed, nulled, wire_array
 from groupledger.engine.arrow_types import arrow_type
 from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.buckets import rebalanced
@@ -27,12 +27,12 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from groupledger.core.slots import Mask
     from groupledger.engine.calculation import Calculation
-    from groupledger.engine.memberships.topics import Topics
+    from groupledger.engine.memberships.topics import SharedTopics
 
 TYPES = {field.name: arrow_type(field.dataType) for field in d.RESULT_FIELDS}
 
 
-def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, topics: Topics) -> pa.Table:
+def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, topics: SharedTopics) -> pa.Table:
     """Compute the groups of a bucket. `by`: the values of the columns of `by`, of each of its group rows."""
     calculation = replace(calculation, topics=topics.catalogue)
     decoded, result = rebalanced(parts, calculation)
@@ -89,7 +89,7 @@ def _nested(members: pa.Table, starts: np.ndarray) -> Column:
 
 
 def _rounds(decoded: DecodedBucket, result: Rebalances, calculation: Calculation, refused: Mask) -> Column:
-    """Return the rounds after which nothing changes: played, with what each gives members, where one is not the last."""
+    """Return the rounds after which nothing changes: the next one is played wherever one is not the last."""
     rounds = np.ones(len(refused), np.int32)
     row = np.arange(len(refused))
     for number in range(2, MOST_ROUNDS + 2):

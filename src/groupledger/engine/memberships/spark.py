@@ -6,20 +6,17 @@ every partition, or to that of their group where they are a group's own (decisio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from groupledger.core.faults import Fault
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_lists import column, whole
+from groupledger.engine.arrow_types import arrow_type
 from groupledger.engine.buckets import parallelism
 from groupledger.engine.envelope import as_bytes
 from groupledger.engine.memberships import declared as d
@@ -31,31 +28,26 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from groupledger.engine.memberships.plan import Plan
-    from groupledger.engine.memberships.tables import Result
+    from groupledger.engine.memberships.plan import AssignPlan
 
 PACKED = "packed_topics"
-Call = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
 class SparkFrames:
     """Members and topics."""
 
-    frames: tuple[DataFrame, DataFrame]
+    members: DataFrame
+    topics: DataFrame
 
-    def __init__(self, members: DataFrame, topics: DataFrame) -> None:
-        object.__setattr__(self, "frames", (members, topics))
-
-    @cached_property
+    @property
     def schemas(self) -> tuple[pa.Schema, pa.Schema]:
         """Return the columns of both, as Arrow's."""
-        members, topics = map(_arrow_schema, self.frames)
-        return members, topics
+        return _arrow_schema(self.members), _arrow_schema(self.topics)
 
-    def assigned(self, plan: Plan) -> Result:
+    def assigned(self, plan: AssignPlan) -> SparkResult:
         """Return a frame that computes the plan when it is used."""
-        members, topics = self.frames
+        members, topics = self.members, self.topics
         partitions = parallelism(members.sparkSession)
         keys = F.array(*map(F.lit, keys_of(partitions)))
         own = F.get(keys, F.pmod(_hash(plan.by, plan.members), F.lit(partitions)))
@@ -69,7 +61,7 @@ class SparkFrames:
         return SparkResult(both.mapInArrow(_call(plan), StructType([*by, *d.RESULT_FIELDS])), plan.by)
 
 
-def _packed(topics: DataFrame, plan: Plan, keys: Column) -> DataFrame:
+def _packed(topics: DataFrame, plan: AssignPlan, keys: Column) -> DataFrame:
     """Return the topics as Arrow bytes, with the bucket that they go to."""
     columns = sorted({*plan.topics.values()})
     rows = topics.select(*map(_named, columns)).mapInArrow(_pack, StructType([StructField(PACKED, BinaryType())]))
@@ -80,10 +72,12 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Pack the topics of a partition."""
     some = [each for each in batches if each.num_rows]
     if some:
-        yield pa.record_batch([pa.array([as_bytes(pa.Table.from_batches(some).combine_chunks())], pa.binary())], [PACKED])
+        yield pa.record_batch(
+            [pa.array([as_bytes(pa.Table.from_batches(some).combine_chunks())], pa.binary())], [PACKED]
+        )
 
 
-def _call(plan: Plan) -> Call:
+def _call(plan: AssignPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         some = [each for each in batches if each.num_rows]
         if not some:
@@ -102,14 +96,14 @@ def _call(plan: Plan) -> Call:
     return call
 
 
-def _together(topics: Sequence[pa.Table], plan: Plan) -> pa.Table:
+def _together(topics: Sequence[pa.Table], plan: AssignPlan) -> pa.Table:
     if topics:
         return pa.concat_tables(topics)
     return pa.table({name: pa.nulls(0) for name in plan.topics.values()})
 
 
-def _hash(by: Sequence[str], names: object) -> Column:
-    return F.xxhash64(*(_named(names[name]) for name in by))  # type: ignore[index]
+def _hash(by: Sequence[str], names: Mapping[str, str]) -> Column:
+    return F.xxhash64(*(_named(names[name]) for name in by))
 
 
 def _named(name: str) -> Column:
@@ -125,7 +119,7 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     found = []
     for field in frame.schema:
         try:
-            found.append(to_arrow_schema(StructType([field])).field(0))
+            found.append(pa.field(field.name, arrow_type(field.dataType)))
         except Exception:  # noqa: BLE001 - such as intervals and variants: PySpark names each error in its own way
             found.append(pa.field(field.name, pa.month_day_nano_interval()))
     return pa.schema(found)
@@ -152,6 +146,6 @@ class SparkResult:
         wrong = F.col(c.CODE).isNotNull()
         return self.rows.where(wrong if refused else ~wrong).select(*map(_named, (*self.by, *names)))
 
-    def persisted(self) -> Result:
+    def persisted(self) -> SparkResult:
         """Return the result, which Spark keeps when it is first computed."""
         return SparkResult(self.rows.persist(), self.by)

@@ -19,17 +19,21 @@ from groupledger.engine.memberships.plan import COLUMN_TYPE
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.engine.memberships.plan import Plan
+    import pandas as pd
+
+    from groupledger.engine.memberships.plan import AssignPlan
 
 EXPECTED = "a DataFrame of Spark, pandas or Polars, or a table of Arrow"
 ToArrow = Callable[[Any, str], pa.Table]
 OfArrow = Callable[[pa.Table], Any]
 
 
-class Result(Protocol):
+class ResultTables(Protocol):
     """What was computed, a row a group with its members in it, and what is selected from it."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """Return the name of the kind of tables."""
 
     def whole(self) -> Any:
         """Return the rows."""
@@ -40,20 +44,22 @@ class Result(Protocol):
     def groups(self, names: Sequence[str], *, refused: bool) -> Any:
         """Return columns of the groups that were refused, or were not, after those of `by`."""
 
-    def persisted(self) -> Result:
+    def persisted(self) -> ResultTables:
         """Return the result, kept when it is first computed."""
 
 
-class Source(Protocol):
+class SourceTables(Protocol):
     """Members and topics of one kind."""
 
-    schemas: tuple[pa.Schema, pa.Schema]
+    @property
+    def schemas(self) -> tuple[pa.Schema, pa.Schema]:
+        """Return the columns of both, as Arrow's."""
 
-    def assigned(self, plan: Plan) -> Result:
+    def assigned(self, plan: AssignPlan) -> ResultTables:
         """Return what the plan makes of them."""
 
 
-def source_of(members: Any, topics: Any) -> Source:
+def source_of(members: Any, topics: Any) -> SourceTables:
     """Return the two tables. Raises Fault: USAGE if they are of no kind, or of two; COLUMN_TYPE for mixed values."""
     kinds = [_kind(each, frame) for each, frame in ((members, "members"), (topics, "topics"))]
     if kinds[0] != kinds[1]:
@@ -89,7 +95,7 @@ class ArrowTables:
         """Return the columns of both."""
         return self.members.schema, self.topics.schema
 
-    def assigned(self, plan: Plan) -> Result:
+    def assigned(self, plan: AssignPlan) -> ResultTables:
         """Compute the plan now."""
         by = {name: plain(self.members.schema.field(plan.members[name]).type) for name in plan.by}
         found = [result_schema(by).empty_table(), *assigned(self.members, self.topics, plan)]
@@ -123,7 +129,7 @@ class ArrowResult:
         rows = self.rows.filter(mask if refused else pc.invert(mask))
         return self.of_arrow(rows.select([*self.by, *names]).combine_chunks())
 
-    def persisted(self) -> Result:
+    def persisted(self) -> ResultTables:
         """Return the result, which is there."""
         return self
 
@@ -132,28 +138,39 @@ def of_pandas(frame: Any, name: str) -> pa.Table:
     """Convert column by column, so that one of mixed values is named; a dict is a map, not a struct of its keys."""
     columns = {}
     for label in frame.columns:
-        values = frame[label]
-        some = next((each for each in values if isinstance(each, dict)), None) if values.dtype == object else None
         try:
-            if some is not None:
-                values = [list(each.items()) if isinstance(each, dict) else None for each in values]
-                kind = pa.array([value for each in values or () for _, value in each or ()]).type
-                columns[str(label)] = pa.array(values, pa.map_(pa.string(), kind))
-            else:
-                columns[str(label)] = pa.Array.from_pandas(values)
+            columns[str(label)] = _column_of(frame[label])
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as error:
             message = f"{name}: column {label} has values that are of no one type: {error}; expected one"
             raise Fault(COLUMN_TYPE, message) from error
     return pa.table(columns)
 
 
-def as_pandas(table: pa.Table) -> Any:
+def _column_of(values: Any) -> pa.Array:
+    listed = (each for each in values if isinstance(each, dict) or (hasattr(each, "__len__") and len(each)))
+    some: Any = next(listed, ()) if _is_nested(values) else ()
+    if isinstance(some, dict):
+        entries = [list(each.items()) if isinstance(each, dict) else None for each in values]
+        kind = pa.array([value for each in entries for _, value in each or ()]).type
+        return pa.array(entries, pa.map_(pa.string(), kind))
+    if len(some) and hasattr(some[0], "asDict"):  # Spark's rows, which are tuples to Arrow
+        return pa.array([None if each is None else [row.asDict(recursive=True) for row in each] for each in values])
+    return pa.Array.from_pandas(values)
+
+
+def _is_nested(values: Any) -> bool:
+    """Return whether the first value that is not missing is a list, an array or a dictionary."""
+    first = next((each for each in values if each is not None), None) if values.dtype == object else None
+    return isinstance(first, dict | list | tuple) or hasattr(first, "tolist")
+
+
+def as_pandas(table: pa.Table) -> pd.DataFrame:
     """Return plain lists and dictionaries where values are nested, and whole numbers with nulls as such."""
     import pandas as pd
 
     numbers = {pa.int32(): pd.Int32Dtype(), pa.int64(): pd.Int64Dtype()}
     flat = [name for name in table.schema.names if not pa.types.is_nested(table.schema.field(name).type)]
-    frame = table.select(flat).to_pandas(types_mapper=numbers.get)
+    frame: pd.DataFrame = table.select(flat).to_pandas(types_mapper=numbers.get)
     for at, name in enumerate(table.schema.names):
         if name not in flat:
             frame.insert(at, name, pd.Series(table[name].to_pylist(), dtype=object))

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from groupledger.core.batch import NONE
 from groupledger.core.input_codes import GroupCode, SnapshotCode
 from groupledger.engine.arrow_lists import Column, column, integers, list_starts, valid
-from groupledger.engine.memberships import declared as d
-from groupledger.engine.memberships.kinds import Kind, any_of, as_plain, numbered, whole_numbers
+from groupledger.engine.memberships.kinds import ColumnKind, any_of, as_plain, numbered, whole_numbers
 from groupledger.engine.topic_catalogue import SCHEMA, SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
@@ -28,8 +27,8 @@ Wrong = Mapping[tuple[int, str], tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
-    """Topics by scope: the number of the columns that they share with groups."""
+class SharedTopics:
+    """SharedTopics by scope: the number of the columns that they share with groups."""
 
     catalogue: TopicCatalogue
     wrong: Wrong
@@ -40,11 +39,11 @@ def scope_name(scope: LongArray) -> Column:
     return pa.array(scope).cast(pa.string())
 
 
-def topics_of(scope: LongArray, topic: Column, partitions: Column, racks: Column | None) -> Topics:
+def topics_of(scope: LongArray, topic: Column, partitions: Column, racks: Column | None) -> SharedTopics:
     """Return the topics of rows; `scope` of each, NONE: that of no group. A row without a name is of no topic."""
-    topic = as_plain(topic, Kind.TEXT)
+    topic = as_plain(topic, ColumnKind.TEXT)
     numbers, not_whole = whole_numbers(partitions)
-    racks = pa.nulls(len(topic), SCHEMA.field(c.RACKS).type) if racks is None else as_plain(racks, Kind.RACKS)
+    racks = pa.nulls(len(topic), SCHEMA.field(c.RACKS).type) if racks is None else as_plain(racks, ColumnKind.RACKS)
     mine = (scope != NONE) & valid(topic)
     low = integers(numbers, 0) < 0
     bad = {
@@ -78,7 +77,7 @@ def topics_of(scope: LongArray, topic: Column, partitions: Column, racks: Column
     empty = {SINCE: pa.repeat(pa.scalar(0, pa.int64()), len(table)), c.TOPIC_ID: pa.nulls(len(table), pa.string())}
     for name, values in empty.items():
         table = table.append_column(name, values)
-    return Topics(TopicCatalogue(table.select(SCHEMA.names)), wrong)
+    return SharedTopics(TopicCatalogue(table.select(SCHEMA.names)), wrong)
 
 
 def _add_twice(table: pa.Table, wrong: dict[tuple[int, str], tuple[str, str]]) -> None:
@@ -94,4 +93,6 @@ def _add_twice(table: pa.Table, wrong: dict[tuple[int, str], tuple[str, str]]) -
         if any(each != told[0] for each in told):
             counts = sorted({count for count, _ in told if count is not None})
             said = f"partition counts {' and '.join(map(str, counts))}" if len(counts) > 1 else "different racks"
-            wrong.setdefault((int(scope), name), (GroupCode.TOPIC_TWICE, f"topic {name!r} has {said}; expected one row"))
+            wrong.setdefault(
+                (int(scope), name), (GroupCode.TOPIC_TWICE, f"topic {name!r} has {said}; expected one row")
+            )

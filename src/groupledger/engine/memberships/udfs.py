@@ -1,12 +1,12 @@
-"""The same as functions for `applyInPandas`, `applyInArrow` and SQL: one call a group, or a few, of Spark's own making.
+"""The same as functions for `applyInPandas`, `applyInArrow` and SQL, which Spark calls with a group, or with a few.
 
-Members bring their topics along, in each row (`declared.UDF_MEMBERS`); the result has a row a member (`ASSIGNOR_SCHEMA`).
+Members bring their topics along, in each row; the result has a row a member (`ASSIGNOR_SCHEMA`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,8 +20,8 @@ from groupledger.engine.arrow_lists import column, list_starts, whole
 from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned
-from groupledger.engine.memberships.kinds import Kind, as_plain
-from groupledger.engine.memberships.plan import Chosen, Mode, Plan, chosen_assignor, planned
+from groupledger.engine.memberships.kinds import ColumnKind, as_plain
+from groupledger.engine.memberships.plan import AssignPlan, Chosen, Mode, chosen_assignor, planned
 from groupledger.engine.memberships.tables import as_pandas, of_pandas
 from groupledger.tables import columns as c
 
@@ -55,7 +55,7 @@ def assignor_udf(
         members.groupBy("group_id").applyInPandas(assignor_udf("cooperative-sticky"), ASSIGNOR_SCHEMA)
 
     A name may be that of a custom assignor (docs/custom-assignors.md), which workers import too, in a process of its
-    own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND; when it runs COLUMN_MISSING, COLUMN_TYPE.
+    own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND; as it runs COLUMN_MISSING, COLUMN_TYPE.
     """
     chosen = chosen_assignor(name, (), mode, limits)
 
@@ -70,7 +70,7 @@ def assignor_arrow(
 ) -> Callable[[pa.Table], pa.Table]:
     """Return the same for `groupBy(..).applyInArrow`, which costs less: no row becomes a Python object.
 
-        members.groupBy("group_id").applyInArrow(assignor_arrow("cooperative-sticky"), ASSIGNOR_SCHEMA)
+    members.groupBy("group_id").applyInArrow(assignor_arrow("cooperative-sticky"), ASSIGNOR_SCHEMA)
     """
     chosen = chosen_assignor(name, (), mode, limits)
 
@@ -91,11 +91,14 @@ def register(spark: SparkSession) -> None:
     Raises Fault("SPARK_UNSUPPORTED") on Spark 4.0, which has no table functions over Arrow.
     """
     if numbers(spark.version)[:2] < numbers(LEAST_SPARK):
-        message = f"this is Spark {spark.version}, which has no table functions over Arrow; expected {LEAST_SPARK} or newer"
+        message = (
+            f"this is Spark {spark.version}, which has no table functions over Arrow; expected {LEAST_SPARK} or newer"
+        )
         raise Fault("SPARK_UNSUPPORTED", f"{message}; groupledger.assign does the same with DataFrames")
     from pyspark.sql.functions import arrow_udtf
 
-    spark.udtf.register(TABLE_FUNCTION, arrow_udtf(_TableFunction, returnType=ASSIGNOR_SCHEMA))
+    function: Any = arrow_udtf(_TableFunction, returnType=ASSIGNOR_SCHEMA)
+    spark.udtf.register(TABLE_FUNCTION, function)
 
 
 class _TableFunction:
@@ -125,16 +128,16 @@ def _assigned(members: pa.Table, chosen: Chosen) -> pa.Table:
     return pa.concat_tables([SCHEMA.empty_table(), *found])
 
 
-def _topics(members: pa.Table, plan: Plan) -> pa.Table:
+def _topics(members: pa.Table, plan: AssignPlan) -> pa.Table:
     """Return what any member says there is, as topics of its group."""
-    counts = as_plain(column(members, plan.members[d.TOPIC_PARTITION_COUNTS]), Kind.COUNTS)
+    counts = as_plain(column(members, plan.members[d.TOPIC_PARTITION_COUNTS]), ColumnKind.COUNTS)
     entries = pc.list_flatten(counts.cast(pa.list_(counts.type.field(0).type)))
     owner = pa.array(ragged.owners(list_starts(counts.cast(pa.list_(counts.type.field(0).type)))))
     by = {name: column(members, plan.members[name]).take(owner) for name in plan.by}
     return pa.table({**by, c.TOPIC: entries.field(0), d.PARTITIONS: entries.field(1)})
 
 
-def _flat(rows: pa.Table, plan: Plan) -> pa.Table:
+def _flat(rows: pa.Table, plan: AssignPlan) -> pa.Table:
     """Return a row a member, and one more of each group that has something to say besides."""
     lists = column(rows, d.MEMBERS_OF_GROUP)
     owner = pa.array(ragged.owners(list_starts(lists)))
@@ -148,6 +151,9 @@ def _flat(rows: pa.Table, plan: Plan) -> pa.Table:
 
 def _padded(values: dict[str, pa.Array], length: int) -> pa.Table:
     return pa.table(
-        [values[field.name].cast(field.type) if field.name in values else pa.nulls(length, field.type) for field in SCHEMA],
+        [
+            values[field.name].cast(field.type) if field.name in values else pa.nulls(length, field.type)
+            for field in SCHEMA
+        ],
         schema=SCHEMA,
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
     from groupledger.engine.memberships.members import Members
-    from groupledger.engine.memberships.topics import Topics
+    from groupledger.engine.memberships.topics import SharedTopics
 
 Faults = dict[int, tuple[str, str]]
 """Code and message by group."""
@@ -68,7 +68,11 @@ def of_members(members: Members, group: LongArray, by: dict[str, Column]) -> Fau
         for code, mask, words in (
             (SnapshotCode.MISSING_VALUE, owned.null_inside, "has a null in it; expected topics and partitions"),
             (SnapshotCode.NEGATIVE_PARTITION, owned.negative, "has a partition below 0; expected >= 0"),
-            (SnapshotCode.BAD_VALUE, owned.unreadable, "has no partition of a topic; expected texts such as 'orders-3'"),
+            (
+                SnapshotCode.BAD_VALUE,
+                owned.unreadable,
+                "has no partition of a topic; expected texts such as 'orders-3'",
+            ),
         ):
             rows.add(code, mask, lambda row, name=name, words=words: f"{name} of {rows.of(row)} {words}")  # type: ignore[misc]
     for name, wrong in ((d.GENERATION, members.bad_generation), (c.MEMBER_ORDER, members.bad_order)):
@@ -78,7 +82,11 @@ def of_members(members: Members, group: LongArray, by: dict[str, Column]) -> Fau
             lambda row, name=name: f"{name} of {rows.of(row)} is not a whole number of 32 bits",  # type: ignore[misc]
         )
     _add_places(rows, members, group)
-    rows.add(GroupCode.MEMBER_TWICE, _twice(group, _codes(members.ids)), lambda row: f"{rows.of(row)} stands twice; expected once")
+    rows.add(
+        GroupCode.MEMBER_TWICE,
+        _twice(group, _codes(members.ids)),
+        lambda row: f"{rows.of(row)} stands twice; expected once",
+    )
     return rows.faults
 
 
@@ -105,7 +113,9 @@ def _add_places(rows: WrongRows, members: Members, group: LongArray) -> None:
         lambda row: f"member_order of {rows.of(row)} is null; expected a place of each member of a group, or of none",
     )
     place = integers(members.order, NONE)
-    rows.add(SnapshotCode.BAD_MEMBER_ORDER, placed & (place < 0), lambda row: f"member_order of {rows.of(row)} is below 0")
+    rows.add(
+        SnapshotCode.BAD_MEMBER_ORDER, placed & (place < 0), lambda row: f"member_order of {rows.of(row)} is below 0"
+    )
     rows.add(
         SnapshotCode.PLACE_TWICE,
         placed & _twice(group, np.where(placed, place, NONE)),
@@ -126,7 +136,8 @@ def _twice(group: LongArray, code: LongArray | IntArray) -> Mask:
     found = np.zeros(len(key), np.bool_)
     found[order[1:][same]] = True
     found[order[:-1][same]] = True
-    return found & (code != NONE)
+    found &= code != NONE
+    return found
 
 
 def of_assignors(members: Members, group: LongArray, groups: int) -> tuple[list[str | None], Faults]:
@@ -134,7 +145,9 @@ def of_assignors(members: Members, group: LongArray, groups: int) -> tuple[list[
     rows = WrongRows(group, members.ids)
     dictionary, (code,) = encode([members.assignor])
     rows.add(
-        RecordStandsCode.NO_ASSIGNOR, code == NONE, lambda row: f"the assignor of {rows.of(row)} is null; expected a name"
+        RecordStandsCode.NO_ASSIGNOR,
+        code == NONE,
+        lambda row: f"the assignor of {rows.of(row)} is null; expected a name",
     )
     chosen = np.full(groups, NONE, np.int32)
     chosen[group] = code  # of equal ones any
@@ -154,7 +167,7 @@ def of_assignors(members: Members, group: LongArray, groups: int) -> tuple[list[
     return [known[at] if at != NONE else None for at in chosen.tolist()], rows.faults
 
 
-def of_topics(members: Members, group: LongArray, topics: Topics, scope: LongArray) -> Faults:
+def of_topics(members: Members, group: LongArray, topics: SharedTopics, scope: LongArray) -> Faults:
     """Return the groups whose members subscribe to a topic that has a row which cannot be used. `scope`: [G]."""
     if not topics.wrong:
         return {}

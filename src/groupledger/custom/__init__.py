@@ -1,6 +1,6 @@
 """The types of custom assignors, for users' code: docs/custom-assignors.md.
 
-    from groupledger.custom import Group, assignor
+from groupledger.custom import Group, assignor
 """
 
 from groupledger.core.custom import (
