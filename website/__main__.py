@@ -7,7 +7,7 @@ from pathlib import Path
 from groupledger.cli.json_forms import FORMS
 from groupledger.cli.json_schemas import as_text
 from groupledger.config import reference as configuration
-from website import commands, decisions, picture, reference, tables
+from website import commands, decisions, picture, python_api, reference, tables
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -16,6 +16,7 @@ def pages() -> dict[str, str]:
     """Path below docs/ -> what it holds."""
     made = {
         "reference/configuration.md": configuration.page(),
+        "reference/python-api.md": python_api.page(),
         "reference/sql-views.md": reference.views(),
         "reference/codes.md": reference.codes(),
         "contributing/decisions/README.md": decisions.index(decisions.FOLDER),

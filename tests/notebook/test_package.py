@@ -1,25 +1,73 @@
 """What the package offers: its public names, their page, and that it says it is typed."""
 
+import doctest
+import inspect
+import json
 import re
+import subprocess
+import sys
 import zipfile
 
+import pyarrow as pa
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 import groupledger as gl
 from groupledger.cli.options import DEMO_LEDGER
+from groupledger.notebook import assigned, plain
 from tests.answers.captured import ledger_of
 from tests.demo.conftest import ROOT
 from tests.pages import blocks
+from website.python_api import named
 
 PAGE = ROOT / "docs" / "guides/use/notebook.md"
 
 
-@pytest.mark.parametrize("name", gl.__all__)
-def test_a_public_name_is_there_and_on_its_page(name):
-    assert getattr(gl, name) is not None
-    assert name in dir(gl)
-    assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
+def test_the_package_shows_its_public_names_and_nothing_else():
+    assert dir(gl) == sorted(gl.__all__)
+    assert named() == set(gl.__all__)
+    assert all(getattr(gl, name) is not None for name in gl.__all__)
+    assert inspect.getdoc(gl).index("assign(members, topics)") < 200
+    with pytest.raises(AttributeError, match="no attribute 'asign'"):
+        gl.asign  # noqa: B018 - the attribute access is the test
+
+
+def test_importing_the_package_imports_nothing_for_it():
+    heavy = "import sys, groupledger; print([m for m in ('pyspark', 'pandas', 'numpy', 'pyarrow') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("module", [assigned, plain])
+def test_the_examples_of_docstrings_run(module):
+    found = doctest.testmod(module)
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+def test_one_group_in_plain_values():
+    scenario = {"assignor": "range", "topics": {"t": 1}, "members": [{"id": "a", "topics": "t"}]}
+    for wrong, code in (({**scenario}, "BAD_SCENARIO"), ({**scenario, "assignor": "ranje"}, "UNKNOWN_ASSIGNOR")):
+        if code == "UNKNOWN_ASSIGNOR":
+            wrong["members"] = []
+        with pytest.raises(gl.Fault) as refused:
+            gl.solve(wrong)
+        assert refused.value.code == code
+    with pytest.raises(gl.Fault):
+        gl.simulate({"id": "x", "topics": {"t": 1}, "events": [{"event": "explode"}]})
+    with pytest.raises(gl.Fault, match="no form"):
+        gl.simulate({"id": object()})
+
+
+def test_the_assignors_that_are_listed_are_those_that_can_be_used():
+    members = pa.table({"group_id": ["g"], "member_id": ["a"], "topics": [["t"]]})
+    topics = pa.table({"topic": ["t"], "partitions": [1]})
+    for each in gl.assignors():
+        if each.anywhere:
+            assert (
+                gl.assign(members, topics, each.java_class or each.name).groups.to_pylist()[0]["assignor"] == each.name
+            )
+        else:
+            with pytest.raises(gl.Fault, match="expected one"):
+                gl.assign(members, topics, each.name)
 
 
 @pytest.mark.parametrize("kind", ["Ledger", "LedgerGroup"])

@@ -1,4 +1,4 @@
-"""The types of custom assignors, for users' code: docs/custom-assignors.md.
+"""The types of custom assignors, for users' code: docs/guides/decide/write-an-assignor.md.
 
 from groupledger.custom import Group, assignor
 """

@@ -10,7 +10,7 @@ from groupledger.engine.memberships import declared as d
 
 if TYPE_CHECKING:
     from groupledger.core.custom.limits import CustomLimits
-    from groupledger.engine.memberships.plan import Mode
+    from groupledger.engine.memberships.plan import StepMode
     from groupledger.engine.memberships.tables import ResultTables
 
 
@@ -21,7 +21,7 @@ def assign(
     by: Sequence[str] = d.BY,
     columns: Mapping[str, str] | None = None,
     *,
-    mode: Mode = "as-kafka",
+    mode: StepMode = "as-kafka",
     limits: CustomLimits | None = None,
 ) -> Assigned:
     """Assign the partitions of many consumer groups: who owns, is assigned, must revoke what.
@@ -31,7 +31,7 @@ def assign(
     or Connect), pandas or Polars, or tables of Arrow; results are of the same kind. Only with Spark's is Spark used:
     nothing runs until a result is asked for, and nothing is cached unless `Assigned.persist` is called.
 
-    `assignor`: one of `groupledger.assignors()`, its Java class, `module:function` (docs/custom-assignors.md), or the
+    `assignor`: one of `groupledger.assignors()`, its Java class, `module:function` (docs/guides/decide/write-an-assignor.md), or the
     column of members that names each group's. `by`: the columns that tell groups apart; of the default those that
     members have. A topic is of the groups with which it shares those of these columns that topics have. `columns`: the
     frames' names of columns, by ours. `mode`: `kip` computes the cooperative step by KIP-429's text.

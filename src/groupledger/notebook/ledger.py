@@ -100,9 +100,7 @@ class Ledger:
     """An open ledger. Each method is a question; `reader` and `frames` give access to the tables."""
 
     def __init__(self, reader: Reader, frames: LedgerFrames | None, place: str = "") -> None:
-        self.reader = reader
-        self._frames = frames
-        self._place = without_secrets(place)
+        self.reader, self._frames, self._place = reader, frames, without_secrets(place)
 
     @property
     def frames(self) -> LedgerFrames:

@@ -28,7 +28,7 @@ class AssignorInfo(NamedTuple):
 
 
 def assignors() -> list[AssignorInfo]:
-    """Return the assignors that have a name; others are `module:function` (docs/custom-assignors.md).
+    """Return the assignors that have a name; others are `module:function` (docs/guides/decide/write-an-assignor.md).
 
     >>> [each.name for each in assignors() if each.anywhere][:4]
     ['range', 'roundrobin', 'sticky', 'cooperative-sticky']
@@ -48,7 +48,7 @@ def assignors() -> list[AssignorInfo]:
 
 
 def solve(scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: CustomLimits = DEFAULT) -> dict[str, Any]:
-    """Compute the assignment of one group in plain values: the scenarios of `groupledger solve` (docs/scenarios.md).
+    """Compute the assignment of one group in plain values: the scenarios of `groupledger solve` (docs/guides/decide/solve-one-group.md).
 
     `assignment` has for each member its partitions as [topic, number]; where Kafka's own assignor fails on the group,
     `error` says how. `custom`: names of custom assignors that the scenario may use. Raises Fault: BAD_SCENARIO,
@@ -80,7 +80,7 @@ def simulate(
     ways: bool = False,
     limits: CustomLimits = DEFAULT,
 ) -> dict[str, Any]:
-    """Play what happens to one group, in plain values: the scripts of `groupledger simulate` (docs/simulation.md).
+    """Play what happens to one group, in plain values: the scripts of `groupledger simulate` (docs/guides/decide/simulate-a-group.md).
 
     Returns its events, each with the rounds that it took. `metrics` adds KIP-1306's, `ways` the same history by other
     ways. Raises Fault with the code of what is wrong with the script.

@@ -112,7 +112,7 @@ ASSIGNED_GROUPS = StructType([*_BY_FIELDS, *_GROUP_FIELDS])
 """The columns of `Assigned.groups`: a row a group that was not refused, after the columns of `by`."""
 
 _REFUSAL_FIELDS = (
-    _field(c.CODE, StringType(), "code of the refusal (docs/codes.md)"),
+    _field(c.CODE, StringType(), "code of the refusal (docs/reference/codes.md)"),
     _field(c.MESSAGE, StringType(), "what was found, and what is expected"),
 )
 REFUSED = StructType([*_BY_FIELDS, *_REFUSAL_FIELDS])

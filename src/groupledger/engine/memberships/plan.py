@@ -23,7 +23,7 @@ from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.kinds import ColumnKind, may_be, plain
 from groupledger.tables import columns as c
 
-Mode = Literal["as-kafka", "kip"]
+StepMode = Literal["as-kafka", "kip"]
 
 MEMBER_KINDS = {
     c.MEMBER_ID: ColumnKind.TEXT,
@@ -181,7 +181,7 @@ def _near(name: str, known: Iterable[str]) -> str:
     return near[0] if near else f"one of {', '.join(sorted(known))}"
 
 
-def chosen_assignor(name: str, members: Collection[str], mode: Mode, limits: CustomLimits = DEFAULT) -> Chosen:
+def chosen_assignor(name: str, members: Collection[str], mode: StepMode, limits: CustomLimits = DEFAULT) -> Chosen:
     """Return the assignor that is called `name`, by it or its Java class, or the column of members that is.
 
     Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND, USAGE.

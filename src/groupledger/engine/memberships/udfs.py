@@ -21,7 +21,7 @@ from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned
 from groupledger.engine.memberships.kinds import ColumnKind, as_plain
-from groupledger.engine.memberships.plan import AssignPlan, Chosen, Mode, chosen_assignor, planned
+from groupledger.engine.memberships.plan import AssignPlan, Chosen, StepMode, chosen_assignor, planned
 from groupledger.engine.memberships.tables import as_pandas, of_pandas
 from groupledger.tables import columns as c
 
@@ -44,7 +44,7 @@ LEAST_SPARK = "4.1"
 
 
 def assignor_udf(
-    name: str, *, mode: Mode = "as-kafka", limits: CustomLimits = DEFAULT
+    name: str, *, mode: StepMode = "as-kafka", limits: CustomLimits = DEFAULT
 ) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Return a function for `groupBy(..).applyInPandas`: one assignor on each group; results have `ASSIGNOR_SCHEMA`.
 
@@ -54,7 +54,7 @@ def assignor_udf(
 
         members.groupBy("group_id").applyInPandas(assignor_udf("cooperative-sticky"), ASSIGNOR_SCHEMA)
 
-    A name may be that of a custom assignor (docs/custom-assignors.md), which workers import too, in a process of its
+    A name may be that of a custom assignor (docs/guides/decide/write-an-assignor.md), which workers import too, in a process of its
     own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND; as it runs COLUMN_MISSING, COLUMN_TYPE.
     """
     chosen = chosen_assignor(name, (), mode, limits)
@@ -66,7 +66,7 @@ def assignor_udf(
 
 
 def assignor_arrow(
-    name: str, *, mode: Mode = "as-kafka", limits: CustomLimits = DEFAULT
+    name: str, *, mode: StepMode = "as-kafka", limits: CustomLimits = DEFAULT
 ) -> Callable[[pa.Table], pa.Table]:
     """Return the same for `groupBy(..).applyInArrow`, which costs less: no row becomes a Python object.
 
