@@ -56,6 +56,9 @@ CODE_RUN_BY = {
     ("guides/use/tables-in-duckdb-polars-pandas.md", "python"): "tests/docs/test_recipes.py::"
     "test_the_frames_have_the_rows_that_count",
     ("start/tutorial-notebook.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
+    ("start/tutorial-dataframes.md", "python"): "tests/docs/test_dataframes.py::"
+    "test_the_tutorial_prints_and_draws_what_it_shows_without_spark",
+    ("guides/use/your-spark-job.md", "python"): "tests/docs/test_dataframes.py::test_the_guide_prints_what_it_shows",
     ("guides/use/notebook.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
     ("guides/decide/simulate-a-group.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",
     ("guides/decide/simulate-a-group.md", "json"): "tests/cli/test_simulate.py::"

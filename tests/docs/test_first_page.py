@@ -14,6 +14,7 @@ SECTIONS = (
     "Quickstart",
     "What it is not",
     "From your cluster",
+    "In your Spark job",
     "In a notebook",
     "On a schedule",
     "From a checkout",

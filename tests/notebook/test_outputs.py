@@ -8,7 +8,7 @@ import pytest
 from tests.docs.demo_ledger import unpack
 from tests.notebook.outputs import NOTEBOOKS, run, shown
 
-PICTURES = {"past_rebalance": 2, "post_mortem": 2, "choosing_an_assignor": 0, "migration": 1}
+PICTURES = {"past_rebalance": 2, "post_mortem": 2, "choosing_an_assignor": 0, "migration": 1, "your_own_dataframes": 1}
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 
 
