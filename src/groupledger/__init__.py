@@ -17,7 +17,7 @@ Over a ledger:
     open(location)              who owned what, why it rebalanced, and all else that the commands answer
 
 For code of yours: `custom` (assignors), `listener` (rebalance listeners), `Fault` (the error that a user can fix).
-Each name is loaded when it is first used: importing the package loads no engine. docs/reference/python-api.md has them all.
+Each name is loaded when it is first used: importing the package loads no engine. docs/reference/python-api.md has all.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 import doctest
 import inspect
-import json
 import re
 import subprocess
 import sys

@@ -48,8 +48,9 @@ def assignors() -> list[AssignorInfo]:
 
 
 def solve(scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: CustomLimits = DEFAULT) -> dict[str, Any]:
-    """Compute the assignment of one group in plain values: the scenarios of `groupledger solve` (docs/guides/decide/solve-one-group.md).
+    """Compute the assignment of one group in plain values.
 
+    A scenario is that of `groupledger solve` (docs/guides/decide/solve-one-group.md).
     `assignment` has for each member its partitions as [topic, number]; where Kafka's own assignor fails on the group,
     `error` says how. `custom`: names of custom assignors that the scenario may use. Raises Fault: BAD_SCENARIO,
     UNKNOWN_ASSIGNOR, NO_ANSWER, BAD_GROUP, BAD_USER_DATA, ASSIGNOR_NOT_FOUND.
@@ -80,8 +81,9 @@ def simulate(
     ways: bool = False,
     limits: CustomLimits = DEFAULT,
 ) -> dict[str, Any]:
-    """Play what happens to one group, in plain values: the scripts of `groupledger simulate` (docs/guides/decide/simulate-a-group.md).
+    """Play what happens to one group, in plain values.
 
+    A script is that of `groupledger simulate` (docs/guides/decide/simulate-a-group.md).
     Returns its events, each with the rounds that it took. `metrics` adds KIP-1306's, `ways` the same history by other
     ways. Raises Fault with the code of what is wrong with the script.
 

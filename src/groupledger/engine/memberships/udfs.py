@@ -54,8 +54,9 @@ def assignor_udf(
 
         members.groupBy("group_id").applyInPandas(assignor_udf("cooperative-sticky"), ASSIGNOR_SCHEMA)
 
-    A name may be that of a custom assignor (docs/guides/decide/write-an-assignor.md), which workers import too, in a process of its
-    own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND; as it runs COLUMN_MISSING, COLUMN_TYPE.
+    A name may be that of a custom assignor (docs/guides/decide/write-an-assignor.md), which workers import too, in a
+    process of its own with these `limits`. Raises Fault: UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND; as it runs
+    COLUMN_MISSING, COLUMN_TYPE.
     """
     chosen = chosen_assignor(name, (), mode, limits)
 
