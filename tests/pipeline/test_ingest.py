@@ -106,7 +106,7 @@ def test_late_records_end_in_the_same_facts(whole, workspace):
     new = len(LINES) - len(early)
     assert (account.records, account.duplicates) == (len(LINES) + new, len(LINES))
     assert account.balanced
-    assert late.rows["late_groups"] > 20
+    assert late.run.counts_out["late_groups"] > 20
     assert facts(workspace) == whole[2]
     assert heads(workspace) == heads(whole[0])
 
