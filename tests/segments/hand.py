@@ -44,6 +44,7 @@ def batch(
     magic: int = 2,
     payload: bytes | None = None,
     times: tuple[int, int] = (1_000, 1_000),
+    epoch: int = 0,
 ) -> bytes:
     """A batch; `payload` in place of the records where they are compressed."""
     count = len(records) if count is None else count
@@ -51,7 +52,7 @@ def batch(
     checked = struct.pack(">hiqqqhii", attributes, last_delta, *times, producer, 0, 0, count)
     checked += b"".join(records) if payload is None else payload
     sum_of_it = google_crc32c.value(checked)
-    return struct.pack(">qiibI", base, len(checked) + 9, 0, magic, sum_of_it) + checked
+    return struct.pack(">qiibI", base, len(checked) + 9, epoch, magic, sum_of_it) + checked
 
 
 def old_message(offset: int, magic: int, value: bytes = b"value") -> bytes:

@@ -20,6 +20,8 @@ class Read:
     damage: list[Damage]
     entries: int
     left_out: dict[str, int]
+    epochs: dict[int, int]
+    """The leader epoch of each record, by offset."""
 
     @property
     def codes(self) -> list[str]:
@@ -45,7 +47,11 @@ def read(files: Mapping[str, bytes], *, commits: bool = True) -> Read:
     assert reader.entries == len(records) + len(damage) + sum(left_out.values())
     for each in damage:
         assert 0 <= each.start < each.end <= len(files[each.file])
-    return Read(records, damage, reader.entries, left_out)
+    columns = [each for each in found if isinstance(each, RecordColumns)]
+    epochs = {
+        at: epoch for each in columns for at, epoch in zip(each.offsets.tolist(), each.epochs.tolist(), strict=True)
+    }
+    return Read(records, damage, reader.entries, left_out, epochs)
 
 
 @contextmanager

@@ -52,6 +52,7 @@ class Record:
     at: int
     data: bytes | None = GROUP
     content: bytes | None = b"v"
+    epoch: int | None = None
 
     def error(self):
         return None
@@ -67,6 +68,9 @@ class Record:
 
     def timestamp(self):
         return (1, 1000 + self.at)
+
+    def leader_epoch(self):
+        return self.epoch
 
 
 class Consumer:
@@ -123,6 +127,13 @@ def test_a_stretch(name):
 
 def test_commits_are_kept_on_request():
     assert read([Record(1, COMMIT), Record(9)], keep=True) == ([1, 9], 2, 0)
+
+
+def test_records_have_the_leader_epoch_of_their_batch():
+    reader = StretchReader(Address("h:1", {}, 30), False)
+    given = Consumer([Record(1, epoch=3), Record(2, COMMIT, epoch=3), Record(9, epoch=5)])
+    found = pa.Table.from_batches(list(batches(reader, OffsetRange(4, 0, 10), given, [], lambda: 0)), BATCH)
+    assert found["leader_epoch"].to_pylist() == [3, 5, None, None]
 
 
 def test_large_stretches_come_in_batches():

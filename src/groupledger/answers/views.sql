@@ -11,7 +11,7 @@ SELECT t.cluster_id, t.group_id, t.log_partition, t.from_offset, t.offset AS to_
 
 -- Records of __consumer_offsets as read, once for each position and content.
 CREATE VIEW current_log_records AS
-SELECT t.cluster_id, t.log_partition, t.offset, t.timestamp, t.group_id, t.key, t.value, t.attempt_id FROM log_records t JOIN current_runs r ON r.attempt_id = t.attempt_id;
+SELECT t.cluster_id, t.log_partition, t.offset, t.timestamp, t.group_id, t.key, t.value, t.leader_epoch, t.attempt_id FROM log_records t JOIN current_runs r ON r.attempt_id = t.attempt_id;
 
 -- Changes of topics: created, partitions added, deleted. A name used again after a deletion has another topic_id.
 CREATE VIEW current_topic_snapshots AS

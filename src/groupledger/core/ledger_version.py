@@ -1,10 +1,11 @@
 """Define the version of a ledger's tables, for readers with and without Spark."""
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """The version of all declarations together; stored in `runs` and in the ledger's table properties.
 
 2: `runs.removed`; statistics of moments; constraints. 4: previous_member_epoch, member_state, subscribed_regex and
 tasks of `member_snapshots`. 5: least_moves_certainty, fewest_rounds, attributed_to and attribution of `rebalances`.
+6: leader_epoch of `log_records`.
 """
 VERSION_PROPERTY = "groupledger.schemaVersion"
 """The property of each table that holds it."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 COPIES, KNOWN, MAYBE = "copies", "known", "maybe_known"
 """Columns: how often a record was read now; whether an earlier ingest has it; whether one may have it."""
 
-POSITION_AND_CONTENT = [name for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]
+POSITION_AND_CONTENT = [name for name in LOG_RECORDS.columns if name not in (c.LEADER_EPOCH, c.ATTEMPT_ID)]
+"""A record is the same whether its source has leader epochs or not."""
 _NAMED = 1_000
 _RANGES = f"map<string,array<struct<{c.FROM_OFFSET}:bigint,{c.OFFSET}:bigint>>>"
 
@@ -35,7 +36,8 @@ _RANGES = f"map<string,array<struct<{c.FROM_OFFSET}:bigint,{c.OFFSET}:bigint>>>"
 def sorted_out(past: Past, records: DataFrame) -> DataFrame:
     """Each position and content once, with COPIES; MAYBE where it has to be looked for, else KNOWN says all there is
     to say: true where its records were removed since they were read."""
-    rows = records.groupBy(*POSITION_AND_CONTENT).agg(F.count(F.lit(1)).alias(COPIES))
+    copies = F.count(F.lit(1)).alias(COPIES), F.max(c.LEADER_EPOCH).alias(c.LEADER_EPOCH)
+    rows = records.groupBy(*POSITION_AND_CONTENT).agg(*copies)
     if past.empty:
         return rows.withColumns({MAYBE: F.lit(False), KNOWN: F.lit(False)})
     gone = forgotten(past.commits)

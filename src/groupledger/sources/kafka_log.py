@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-FIELDS = StructType([*offsets_log.FIELDS, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())])
+FIELDS = StructType(
+    [*offsets_log.FIELDS_OF_BATCHES, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())]
+)
 _NAME = "groupledger_kafka_log"
 _MARK = "groupledger-fault "
 _FAULT = re.compile(rf"{_MARK}(\[\"\w+\", \".*\"\])\s*$", re.MULTILINE)

@@ -47,6 +47,7 @@ BATCH = pa.schema(
         ("timestamp", pa.int64()),
         ("key", pa.binary()),
         ("value", pa.binary()),
+        ("leader_epoch", pa.int32()),
         (PROBLEM, pa.string()),
         (NUMBER, pa.int64()),
     ]
@@ -192,6 +193,7 @@ class _Columns:
         self._timestamps: list[int] = []
         self._keys: list[bytes | None] = []
         self._values: list[bytes | None] = []
+        self._epochs: list[int | None] = []
         self._bytes = 0
 
     def add(self, message: Any, key: bytes | None) -> bool:
@@ -201,16 +203,16 @@ class _Columns:
         self._timestamps.append(message.timestamp()[1])
         self._keys.append(key)
         self._values.append(value)
+        self._epochs.append(message.leader_epoch())
         self._bytes += len(key or b"") + len(value or b"")
         return self.rows >= _ROWS or self._bytes >= _BYTES
 
     def taken(self) -> pa.RecordBatch:
         """Return the batch, and start a new one."""
         nothing = [None] * self.rows
-        columns = [[self._partition] * self.rows, self._offsets, self._timestamps, self._keys, self._values]
-        arrays = [
-            pa.array(column, field.type) for column, field in zip([*columns, nothing, nothing], BATCH, strict=True)
-        ]
+        records = [self._offsets, self._timestamps, self._keys, self._values, self._epochs]
+        columns = [[self._partition] * self.rows, *records, nothing, nothing]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, BATCH, strict=True)]
         self._clear()
         return pa.RecordBatch.from_arrays(arrays, schema=BATCH)
 

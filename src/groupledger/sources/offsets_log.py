@@ -56,6 +56,8 @@ FIELDS = StructType(
     ]
 )
 COLUMNS = FIELDS.names
+FIELDS_OF_BATCHES = StructType([*FIELDS, StructField(c.LEADER_EPOCH, IntegerType())])
+"""Of the sources that read record batches: files, tables and Spark's own Kafka source have no leader epochs."""
 STAGE = "decode"
 _GOT = "_got_{}"
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
@@ -186,7 +188,7 @@ def of_topic(
 
 def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column], source: str, cluster_id: str) -> Rows:
     def kept(frame: DataFrame) -> DataFrame:
-        return _typed(frame.where(is_kept).select(*COLUMNS))
+        return _typed(frame.where(is_kept))
 
     watched, watch = watched_scan(found, counts)
     rows = records(kept(watched), source, cluster_id)
@@ -222,9 +224,10 @@ def _typed(given: DataFrame) -> DataFrame:
         **{name: _bytes(schema, name) for name in (c.KEY, c.VALUE)},
     }
     got = [_as_text(schema, name).alias(_GOT.format(name)) for name in COLUMNS]
-    rows = given.select(*(value.alias(name) for name, value in values.items()), *got)
+    epochs = [name for name in given.columns if name == c.LEADER_EPOCH]
+    rows = given.select(*(value.alias(name) for name, value in values.items()), *got, *epochs)
     row = F.to_json(F.struct(*(F.col(_GOT.format(name)).alias(name) for name in COLUMNS)))
-    return rows.select(*COLUMNS, _problem().alias(PROBLEM), row.alias(c.ROW))
+    return rows.select(*COLUMNS, *epochs, _problem().alias(PROBLEM), row.alias(c.ROW))
 
 
 def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
@@ -233,6 +236,7 @@ def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:
         c.CLUSTER_ID: F.lit(cluster_id),
         c.LOG_PARTITION: F.col(c.PARTITION),
         c.GROUP_ID: group_id(F.col(c.KEY)),
+        c.LEADER_EPOCH: F.col(c.LEADER_EPOCH) if c.LEADER_EPOCH in rows.columns else F.lit(None).cast("int"),
         c.VALUE: F.when(F.length(c.VALUE) > 0, F.col(c.VALUE)),  # kcat and rpk write a tombstone as an empty text
     }
     columns = [good.get(name, F.col(name)).alias(name) for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID]

@@ -29,7 +29,7 @@ from groupledger.core.segments import LEFT_OUT, NO_UPPER, Blobs, Damage, LogRead
 from groupledger.sources.bounded import moment
 from groupledger.sources.decompression import decompressed
 from groupledger.sources.files import Files, local_path
-from groupledger.sources.offsets_log import FIELDS, records
+from groupledger.sources.offsets_log import FIELDS_OF_BATCHES, records
 from groupledger.sources.opening import (
     ENTRIES,
     NUMBER,
@@ -51,7 +51,7 @@ OTHER_TOPIC, SET_ASIDE = "other topic", "log set aside by the broker"
 TALLIES = (*LEFT_OUT, OTHER_TOPIC, SET_ASIDE)
 SCHEMA = StructType(
     [
-        *FIELDS,
+        *FIELDS_OF_BATCHES,
         StructField(PROBLEM, StringType()),
         StructField(c.ROW, StringType()),
         StructField(NUMBER, LongType()),
@@ -189,13 +189,13 @@ def partition_rows(number: int, reader: LogReader, passed_over: dict[str, int]) 
         if isinstance(found, Damage):
             place = {"file": found.file, "byte": found.start, "bytes": found.end - found.start}
             problem = f"{found.code}: {found.message}"
-            yield _of_rows([(number, found.offset, None, None, None, problem, json.dumps(place), None)])
+            yield _of_rows([(number, found.offset, *(None,) * 4, problem, json.dumps(place), None)])
         else:
             yield from _pieces(_of_records(number, found))
     tallies = {ENTRIES: reader.entries + sum(passed_over.values()), **reader.left_out, **passed_over}
     newest = reader.newest
     time = newest if newest is not None and RECORD_TIME.least <= newest <= RECORD_TIME.most else None
-    yield _of_rows([(number, None, time, None, None, kind, None, total) for kind, total in tallies.items()])
+    yield _of_rows([(number, None, time, *(None,) * 3, kind, None, total) for kind, total in tallies.items()])
 
 
 def _of_records(number: int, records: RecordColumns) -> pa.RecordBatch:
@@ -214,6 +214,7 @@ def _of_records(number: int, records: RecordColumns) -> pa.RecordBatch:
         pa.array(times, mask=~is_time),
         _binary(records.keys),
         _binary(records.values),
+        pa.array(records.epochs.astype(np.int32), mask=records.epochs < 0),
         problems,
         rows,
         pa.nulls(len(records), pa.int64()),

@@ -49,8 +49,14 @@ LOG_RECORDS = table(
     column(c.GROUP_ID, StringType(), "group named by the key; null where the key does not decode"),
     column(c.KEY, BinaryType(), "key bytes"),
     column(c.VALUE, BinaryType(), "value bytes; null is a tombstone"),
+    column(
+        c.LEADER_EPOCH,
+        IntegerType(),
+        "leader epoch of the record's batch (KIP-101), where the source has it: segments, the Kafka client",
+    ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
+    added=added_in(6, c.LEADER_EPOCH),
     checks=(counts("position", c.LOG_PARTITION, c.OFFSET),),
 )
 

@@ -66,6 +66,15 @@ def test_the_broker_s_time_counts_where_the_batch_says_so():
     assert read({name(0): data}).records == [(0, 9_000, b"kk", b"v")]
 
 
+def test_records_have_the_leader_epoch_of_their_batch():
+    """Plain, compressed and transactional ones; -1: the batch has none."""
+    data = batch(0, [record(0, group("a"), b"v"), record(1, group("b"), b"v")], epoch=3)
+    data += batch(2, [], attributes=1, last_delta=0, count=1, payload=gzip.compress(record(0, b"kk", b"v")), epoch=4)
+    data += batch(3, [record(0, commit("a"), b"v")], attributes=TRANSACTIONAL, producer=7, epoch=5)
+    data += marker(4, COMMIT, 7) + batch(5, [record(0, group("a"), b"v")], epoch=-1)
+    assert read({name(0): data}).epochs == {0: 3, 1: 3, 2: 4, 3: 5, 5: -1}
+
+
 def test_compaction_leaves_gaps_and_empty_batches():
     gap = batch(10, [record(3, group("a"), b"v"), record(7, group("b"), b"v")], last_delta=9)
     empty = batch(30, [], last_delta=4)

@@ -148,8 +148,8 @@ def _frame(turn: Turn) -> Any:
             mine = [r for r in turn.records if r["partition"] == partition and first <= r["offset"] < end]
             kept = [r for r in map(_decoded, mine) if r[3] is None or r[3][:2] not in OFFSET_COMMITS]
             rows += [(*record, None, None) for record in kept]
-            rows.append((partition, *(None,) * 4, ENTRIES, len(mine)))
-            rows.append((partition, *(None,) * 4, OFFSET_COMMIT_LEFT_OUT, len(mine) - len(kept)))
+            rows.append((partition, *(None,) * 5, ENTRIES, len(mine)))
+            rows.append((partition, *(None,) * 5, OFFSET_COMMIT_LEFT_OUT, len(mine) - len(kept)))
         return spark.createDataFrame(rows, kafka_log.FIELDS)
 
     return frame
@@ -157,4 +157,4 @@ def _frame(turn: Turn) -> Any:
 
 def _decoded(record: Line) -> tuple[Any, ...]:
     key, value = (None if record[name] is None else b64decode(record[name]) for name in ("key", "value"))
-    return record["partition"], record["offset"], record["timestamp"], key, value
+    return record["partition"], record["offset"], record["timestamp"], key, value, record.get("leader_epoch")

@@ -2,8 +2,7 @@
 
 A header has 61 bytes: base offset (8), length of the rest (4), leader epoch (4), magic (1), CRC-32C (4) of all that
 follows it, attributes (2), last offset delta (4), base and max timestamp (8, 8), producer id (8), producer epoch (2),
-base sequence (4), number of records (4). Base offset, length, leader epoch and magic are under no checksum.
-sequence (4), number of records (4). No checksum covers base offset, length, leader epoch and magic.
+base sequence (4), number of records (4). No checksum covers base offset, length, leader epoch and magic.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ NO_UPPER = 1 << 62
 """Above every offset."""
 _UNSIGNED = 0xFFFFFFFF
 
-POSITION, BYTES, BASE, LAST_DELTA, ATTRIBUTES, BASE_TIME, MAX_TIME, PRODUCER, COUNT = range(9)
-COLUMNS = 9
+POSITION, BYTES, BASE, LAST_DELTA, ATTRIBUTES, BASE_TIME, MAX_TIME, PRODUCER, COUNT, EPOCH = range(10)
+COLUMNS = 10
 
 CODEC, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 """Bits of the attributes."""
@@ -100,6 +99,7 @@ def _fill(data: ByteArray, position: int, row: LongArray) -> None:
     row[POSITION] = position
     row[BYTES] = BEFORE_LENGTH + big_endian(data, position + 8, 4)
     row[BASE] = big_endian(data, position, 8)
+    row[EPOCH] = big_endian(data, position + 12, 4)
     row[ATTRIBUTES] = big_endian(data, position + 21, 2)
     row[LAST_DELTA] = big_endian(data, position + 23, 4)
     row[BASE_TIME] = big_endian(data, position + 27, 8)

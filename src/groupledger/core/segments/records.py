@@ -22,6 +22,7 @@ from groupledger.core.segments.batches import (
     CODEC,
     CONTROL,
     COUNT,
+    EPOCH,
     HEADER,
     LAST_DELTA,
     LOG_APPEND_TIME,
@@ -37,9 +38,9 @@ if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
     from groupledger.core.segments.checksums import ByteArray
 
-OFFSET, TIME, KEY, KEY_END, VALUE, VALUE_END = range(6)
-SPANS = 6
-"""Columns that mark a record: offset, timestamp (ms), begin and end of key and value (begin -1: null)."""
+OFFSET, TIME, KEY, KEY_END, VALUE, VALUE_END, LEADER_EPOCH = range(7)
+SPANS = 7
+"""Columns that mark a record: offset, timestamp (ms), begin and end of key and value (begin -1: null), leader epoch."""
 LEAST_RECORD = 7
 """Bytes of the smallest record: length, attributes, two deltas, two nulls, no headers."""
 LATEST_TIME = 1 << 61
@@ -65,12 +66,13 @@ class Blobs:
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """Columns of records. Times are in ms."""
+    """Columns of records. Times are in ms; the leader epoch of a batch without one is -1."""
 
     offsets: LongArray
     times: LongArray
     keys: Blobs
     values: Blobs
+    epochs: LongArray
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -137,9 +139,8 @@ def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> F
 
 def _copied(view: ByteArray, spans: LongArray) -> RecordColumns:
     """Copy the records that `spans` marks, a row of SPANS each, out of the bytes that hold them."""
-    return RecordColumns(
-        spans[:, OFFSET].copy(), spans[:, TIME].copy(), _blobs(view, spans, KEY), _blobs(view, spans, VALUE)
-    )
+    keys, values = (_blobs(view, spans, begin) for begin in (KEY, VALUE))
+    return RecordColumns(spans[:, OFFSET].copy(), spans[:, TIME].copy(), keys, values, spans[:, LEADER_EPOCH].copy())
 
 
 def _blobs(view: ByteArray, spans: LongArray, begin: int) -> Blobs:
@@ -239,6 +240,7 @@ def mark_records(
         row[KEY_END] = key_end
         row[VALUE] = value
         row[VALUE_END] = value_end
+        row[LEADER_EPOCH] = header[EPOCH]
         kept += 1
     return kept, dropped, position, True
 
