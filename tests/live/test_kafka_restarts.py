@@ -10,19 +10,28 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupledger.answers.causes import CauseKind
+from groupledger.answers.explanation import explain
+from groupledger.answers.reader import LedgerReader
+from groupledger.answers.timeline import timeline
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.log_plan import OffsetRange
+from groupledger.core.protocol.callbacks import Callback
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import StretchReader
+from groupledger.tables import LOG_RECORDS
 from tests.kafka.groups import LOG, SECONDS, Member, dump, ends, fill
-from tests.live.broker import Broker
+from tests.live import members
+from tests.live.broker import CLUSTER_ID, Broker
 from tests.live.dumped import SECONDS as MOST_SECONDS
 from tests.live.dumped import same_as_dumped, started
+from tests.live.members import Settings
 from tests.live.topics import Topics
 from tests.pipeline.ledgers import Workspace
 
 SLOWLY = {"queued.min.messages": "100", "queued.max.messages.kbytes": "64", "fetch.message.max.bytes": "4096"}
+TOPICS = {"orders": 3, "wide": 500}
 AWAY = 3.0
 """Seconds for which nobody answers."""
 TWO_NODES = """\
@@ -157,8 +166,9 @@ def until(true):
         time.sleep(0.2)
 
 
-def test_the_leader_of_the_log_dies_and_another_node_leads(tmp_path):
-    """In the middle of a stretch: every record once, in order, from the node that leads then."""
+@pytest.fixture
+def nodes(tmp_path):
+    """Two nodes: the first controls, and stays; the second is to lead the log's partition. Topics are on the first."""
     (tmp_path / "first").mkdir()
     (tmp_path / "second").mkdir()
     first = Broker(tmp_path / "first", more=TWO_NODES)
@@ -166,30 +176,68 @@ def test_the_leader_of_the_log_dies_and_another_node_leads(tmp_path):
     try:
         first.start()
         second.start()
-        until(lambda: len(AdminClient({"bootstrap.servers": first.address}).list_topics(timeout=SECONDS).brokers) == 2)
-        topics = [
-            NewTopic("wide", 500, 1),
-            NewTopic(LOG, num_partitions=1, replica_assignment=[[2, 1]]),
-        ]  # the first controls: it stays
-        admin = AdminClient(
-            {"bootstrap.servers": first.address}
-        )  # collected before the answers are there, it gives none
-        for made in admin.create_topics(topics).values():
+        admin = AdminClient({"bootstrap.servers": first.address})  # collected before the answers are there, it has none
+        until(lambda: len(admin.list_topics(timeout=SECONDS).brokers) == 2)
+        topics = [NewTopic(name, number, replica_assignment=[[1]] * number) for name, number in TOPICS.items()]
+        for made in admin.create_topics([*topics, NewTopic(LOG, 1, replica_assignment=[[2, 1]])]).values():
             made.result(SECONDS)
-        with Member(first.address, "g", "wide"):
-            until(lambda: leader(first.address) == (2, [1, 2]))
-        fill(first.address, "g", "wide", 500, 60)
-        end = ends(first.address)[0]
-        both = f"{second.address},{first.address}"
-        batches = StretchReader(Address(both, SLOWLY, 120), offset_commits=True).read(OffsetRange(0, 0, end))
-        found = next(batches).column("offset").to_pylist()
-        assert found[-1] < end - 10_000
-        assert leader(first.address) == (2, [1, 2])
-        second.kill()
-        until(lambda: leader(first.address)[0] == 1)
-        for batch in batches:
-            found += batch.column("offset").to_pylist()
-        assert found == [*range(end), None, None], "each record, and last the two counts"
+        yield first, second
     finally:
         second.stop()
         first.stop()
+
+
+def test_the_leader_of_the_log_dies_and_another_node_leads(nodes):
+    """In the middle of a stretch: every record once, in order, from the node that leads then."""
+    first, second = nodes
+    with Member(first.address, "g", "wide"):
+        until(lambda: leader(first.address) == (2, [1, 2]))
+    fill(first.address, "g", "wide", 500, 60)
+    end = ends(first.address)[0]
+    both = f"{second.address},{first.address}"
+    batches = StretchReader(Address(both, SLOWLY, 120), offset_commits=True).read(OffsetRange(0, 0, end))
+    found = next(batches).column("offset").to_pylist()
+    assert found[-1] < end - 10_000
+    assert leader(first.address) == (2, [1, 2])
+    second.kill()
+    until(lambda: leader(first.address)[0] == 1)
+    for batch in batches:
+        found += batch.column("offset").to_pylist()
+    assert found == [*range(end), None, None], "each record, and last the two counts"
+
+
+def test_a_coordinator_that_moves_is_a_possible_cause(nodes, programs, dumped, ledger, tmp_path):
+    """Sarama's members join again then, and nothing else differs; segments have the same epochs as the client gives."""
+    first, second = nodes
+    settings = [Settings(first.address, "payments", name, "range", 60_000, None) for name in ("a", "b")]
+    here = [members.Member(programs.command("sarama", each, ("orders",), tmp_path)) for each in settings]
+
+    def settled(*calls):
+        """Each member was called more often than that, and all partitions are assigned."""
+        last = [each.calls[-1] for each, number in zip(here, calls, strict=True) if len(each.calls) > number]
+        assigned = [partitions for call, partitions in last if call is Callback.ASSIGNED and partitions]
+        return [len(assigned), sum(map(len, assigned))] == [len(here), TOPICS["orders"]]
+
+    try:
+        for each in here:
+            each.until_ready(SECONDS)
+        until(lambda: settled(0, 0))
+        until(lambda: leader(first.address) == (2, [1, 2]))
+        calls = [len(each.calls) for each in here]
+        second.kill()
+        until(lambda: leader(first.address)[0] == 1 and settled(*calls))
+        ledger.ingest(SourceSettings(kind="kafka", bootstrap=first.address, timeout_seconds=120), cluster_id=None)
+    finally:
+        for each in here:
+            each.stop()
+    reader = LedgerReader(ledger.location.path)
+    [moved] = [
+        each
+        for each in timeline(reader, "payments").entries
+        if [(cause.kind, cause.possible) for cause in each.causes] == [(CauseKind.COORDINATOR_MOVED, True)]
+    ]
+    told = explain(reader, "payments", generation=moved.generation)
+    assert told.causes == moved.causes
+    assert (told.leader_change.from_epoch, told.leader_change.to_epoch) == (0, 1)
+    dumped.ingest(SourceSettings(kind="segments", path=str(first.logs)), cluster_id=CLUSTER_ID)
+    assert set(ledger.rows(LOG_RECORDS)) <= set(dumped.rows(LOG_RECORDS))

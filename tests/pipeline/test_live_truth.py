@@ -15,6 +15,8 @@ from tests.live.truth.score import Outcome, quiet_moments, score
 DAYS = Path(__file__).parents[1] / "data/live-truth"
 KNOWN = 60
 """Rebalances with a known cause that a day has at least."""
+MOVED = 4
+"""Groups whose members join again with nothing changed once the broker is back: leader epochs show its restart."""
 WAYS = ("whole", "week", "turns:3", pytest.param("turns:8", marks=pytest.mark.long))
 """As one ingest, as a first ingest of a compacted log, as a few ingests and as a follower's many."""
 
@@ -29,6 +31,8 @@ def test_what_is_said_of_a_day_was_so(way, spark, new_ledger, tmp_path):
     assert not_known(found) <= MOST_NOT_KNOWN
     assert not found.owners[Outcome.NOT_KNOWN] or way in ("whole", "week")
     assert len(found.causes) >= KNOWN or way == "week"
+    moved = {each.entry.group_id for each in found.causes if each.window.act["act"] == "broker"}
+    assert len(moved) >= MOVED or way == "week"
 
 
 @pytest.mark.parametrize("way", ["whole", "turns:3"])

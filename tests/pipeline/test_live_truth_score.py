@@ -28,6 +28,7 @@ DAY = Facts(
         {"what": "settled", "ms": 2_900, "group": GROUP},
         {"what": "act", "ms": 3_000, "group": GROUP, "act": "grow", "clients": [], "topics": [TOPIC]},
         {"what": "act", "ms": 4_000, "group": GROUP, "act": "leave", "clients": ["a", "b"]},
+        {"what": "act", "ms": 5_000, "group": None, "act": "broker", "clients": []},
     ]
 )
 MOVED = (Moved(TOPIC, 1, "a-1", "b-1"),)
@@ -65,6 +66,7 @@ def entry(at, *causes, moved=()):
 
 
 FIRST = entry(1_100, BORN)
+RESTARTED = Cause(CauseKind.COORDINATOR_MOVED, None, "the leader epoch rose", possible=True)
 MORE = Cause(CauseKind.PARTITIONS_ADDED, TOPIC, "went from 2 partitions to 3")
 
 
@@ -85,6 +87,9 @@ MORE = Cause(CauseKind.PARTITIONS_ADDED, TOPIC, "went from 2 partitions to 3")
         ([FIRST, entry(3_100, Cause(CauseKind.GROUP_EMPTIED, None, "all went"))], ["right", "false"]),
         ([FIRST, entry(3_100, Cause(CauseKind.GROUP_DELETED, None, "deleted"))], ["right", "false"]),
         ([FIRST, entry(4_100, Cause(CauseKind.MEMBER_GONE, "a-1", "a is gone"))], ["right", "false"]),  # b as well
+        ([FIRST, entry(3_100, RESTARTED)], ["right", "false"]),
+        ([FIRST, entry(5_100, RESTARTED)], ["right", "right"]),
+        ([FIRST, entry(5_100, NOTHING)], ["right"]),  # of a broker's end, nothing else is known
         ([entry(2_100, BORN), entry(3_100, MORE)], ["right"]),  # what a ledger begins with is no rebalance
     ],
 )

@@ -46,6 +46,7 @@ class CauseKind(StrEnum):
     PARTITIONS_ADDED = "partitions-added"
     TOPIC_MADE_AGAIN = "topic-made-again"
     FOLLOW_UP = "follow-up"
+    COORDINATOR_MOVED = "coordinator-moved"
     NOT_SHOWN = "not-shown"
 
 
@@ -88,6 +89,7 @@ class Side:
     complete: bool = True
     verdict: str | None = None
     offset: int = -1
+    log_partition: int | None = None
     kind: str = GENERATION
     incarnation: int = 0
 

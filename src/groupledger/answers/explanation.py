@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.causes import GENERATION, unowned
+from groupledger.answers.coordinator_moves import LeaderChange, StateChange, leader_changes, with_coordinator
 from groupledger.answers.departures import with_departures
 from groupledger.answers.generations import CLASSIC, Selection
 from groupledger.answers.rebalance import Rebalance, with_states
@@ -57,7 +58,8 @@ class Explanation:
     """A rebalance with its causes.
 
     `rounds` is how many generations it took until no further one had to follow, None where no results say so, or
-    others joined or left before; `settled` is the last of them.
+    others joined or left before; `settled` is the last of them. `leader_change`: that the coordinator moved or
+    restarted since the state before, cause or not; None if it did not, or if that is not known.
     """
 
     rebalance: Rebalance
@@ -67,6 +69,7 @@ class Explanation:
     unowned: tuple[Unowned, ...]
     rounds: int | None
     settled: int | None
+    leader_change: LeaderChange | None = None
 
 
 def explain(
@@ -85,14 +88,17 @@ def explain(
     rounds, settled = _rounds(reader, told, differs.after)
     if rounds == 1 and any(each.until is None or each.until > told.observed_at for each in nobody):
         rounds = settled = None  # partitions that nobody has: it has not settled
+    causes = with_departures(reader, (told.cluster_id, told.group_id), before, differs.after, differs.causes)
+    [change] = leader_changes(reader, [StateChange(told.cluster_id, before, differs.after, causes)])
     return Explanation(
         rebalance=told,
         before=None if before is None else Before(before.snapshot_id, before.number, before.at, before.assignor),
-        causes=with_departures(reader, (told.cluster_id, told.group_id), before, differs.after, differs.causes),
+        causes=with_coordinator(causes, change),
         moved=differs.moved,
         unowned=nobody,
         rounds=rounds,
         settled=settled,
+        leader_change=change,
     )
 
 

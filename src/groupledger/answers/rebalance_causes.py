@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Cause, CauseKind
+from groupledger.answers.coordinator_moves import StateChange, with_coordinators
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.states import BASELINE, States, states
 
@@ -20,8 +21,8 @@ MOST_ASKED = 1_000
 """Snapshots that one query asks for."""
 GROUPS_ASKED = 100
 """Groups whose results one query asks for: those of a group are ranked, wanted or not."""
-QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.FOLLOW_UP})
-"""Causes of a rebalance before which nothing changed that the log holds."""
+QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.COORDINATOR_MOVED, CauseKind.FOLLOW_UP})
+"""Causes of a rebalance before which nothing changed in the group that the log holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,15 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, Caused]:
     A row needs cluster_id, group_id, group_type, snapshot_id and previous_snapshot_id.
     """
     known = _states(reader, rows)
-    found = {}
+    steps = []
     for row in rows:
         group = row["cluster_id"], row["group_id"]
         before, after = known.pair(*group, row["previous_snapshot_id"], row["snapshot_id"])
-        found[row["snapshot_id"]] = Caused(before, after, known.causes(*group, before, after))
-    return found
+        steps.append(StateChange(row["cluster_id"], before, after, known.causes(*group, before, after)))
+    return {
+        step.after.snapshot_id: Caused(step.before, step.after, causes)
+        for step, causes in zip(steps, with_coordinators(reader, steps), strict=True)
+    }
 
 
 def _states(reader: Reader, rows: Sequence[Record]) -> States:

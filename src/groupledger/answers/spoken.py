@@ -36,6 +36,7 @@ _WORDS = {  # by the value of a CauseKind: its module is imported for an answer 
     "group-deleted": "group deleted",
     "converted": "converted to {} group",
     "follow-up": "follow-up round",
+    "coordinator-moved": "coordinator moved",
     "not-shown": "no difference",
 }
 

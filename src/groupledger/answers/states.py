@@ -169,8 +169,8 @@ def states(
     snapshots = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number, "
-        "t.observed_at, t.assignor, t.group_type, t.complete, t.offset, t.snapshot_kind, t.incarnation, "
-        "t.shared_topics, t.subscribed_topics "
+        "t.observed_at, t.assignor, t.group_type, t.complete, t.log_partition, t.offset, t.snapshot_kind, "
+        "t.incarnation, t.shared_topics, t.subscribed_topics "
         f"FROM current_group_snapshots t WHERE {asked}",
         **named,
     )
@@ -222,6 +222,7 @@ def _side(row: Record, members: list[Record]) -> Side:
         group_type=row["group_type"],
         complete=row["complete"],
         offset=row["offset"],
+        log_partition=row["log_partition"],
         kind=row["snapshot_kind"],
         incarnation=row["incarnation"],
     )

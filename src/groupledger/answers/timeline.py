@@ -15,6 +15,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.coordinator_moves import StateChange, with_coordinators
 from groupledger.answers.generations import told_states
 from groupledger.answers.names import require_names
 from groupledger.answers.rows import alike, is_pattern, matching, one_of, records
@@ -103,6 +104,11 @@ def timeline(
     ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
     known = states(reader, found.of_groups, found.values, ids).with_given(reader, found.of_groups, found.values)
     sides = [known.difference(row["cluster_id"], row["group_id"], row["before_id"], row["snapshot_id"]) for row in rows]
+    steps = [
+        StateChange(row["cluster_id"], each.before, each.after, each.causes)
+        for row, each in zip(rows, sides, strict=True)
+    ]
+    sides = [replace(each, causes=causes) for each, causes in zip(sides, with_coordinators(reader, steps), strict=True)]
     stretches = _stretches(rows, sides)
     begin = min(stretch.start for stretch in stretches)
     findings, gaps = found.findings(begin), found.gaps(begin)

@@ -135,6 +135,9 @@ def _tell_causes(output: Output, answer: Explanation) -> None:
         names, _ = told_apart(cause.about or "" for cause in causes)
         first = ", ".join(names[cause.about or ""] for cause in causes[:MOST_NAMED])
         output.line(f"- {in_short(causes, {})}: {first}, ... (--json has all)")
+    change = answer.leader_change
+    if change is not None and not any(change.text in each.what for each in answer.causes):
+        output.line(f"  meanwhile {change.text}")
 
 
 def _tell_unowned(output: Output, answer: Explanation) -> None:

@@ -32,6 +32,7 @@ SAID = {
     "converted classic": f.DOWNGRADED,
 }
 """The cause, as `facts` names it, that each kind of the answers says."""
+MOVED: Token = (f.COORDINATOR, None)
 ABOUT_NOTHING = {f.EMPTIED, f.GROUP_DELETED, f.ASSIGNOR, f.UPGRADED, f.DOWNGRADED, f.COORDINATOR}
 FOLLOW_UP, BORN, NOTHING = str(CauseKind.FOLLOW_UP), str(CauseKind.GROUP_BORN), str(CauseKind.NOT_SHOWN)
 DIFFERS_ALONE = ("that nobody had found an owner", "assigned for the first time", "is assigned again")
@@ -122,9 +123,12 @@ def judged(day: Facts, group: GroupFacts, entries: Sequence[TimelineEntry]) -> I
     """Each rebalance whose cause is known."""
     for window in group.windows:
         here = [each for each in entries if window.since <= millis(each.began_at) < window.until]
-        if window.act["act"] == "broker" or not window.as_meant:
+        if not window.as_meant:
             continue
         told = [_told(day, each) for each in here]
+        if window.act["act"] == "broker":  # what else follows from it, no client writes down
+            yield from (Judged(each.entry, window, Outcome.RIGHT, "") for each in told if MOVED in each.possible)
+            continue
         missing = _missing(window, {token for each in told for token in each.sure | each.possible})
         before: set[Token] = set()
         for number, each in enumerate(told):
@@ -173,7 +177,7 @@ def _differs_alone(cause: Any) -> bool:
 
 def _outcome(window: Window, told: Told, before: set[Token]) -> tuple[Outcome, str]:
     true, kinds = _true(window), {kind for kind, _ in told.sure}
-    if wrong := told.sure - true - {(kind, None) for kind in (FOLLOW_UP, BORN, NOTHING)}:
+    if wrong := (told.sure | told.possible & {MOVED}) - true - {(kind, None) for kind in (FOLLOW_UP, BORN, NOTHING)}:
         return Outcome.FALSE, f"said: {_words(wrong)}"
     alone = {token for token in told.possible if token[0] == f.APPEARED}
     if (told.sure | alone) & true:
