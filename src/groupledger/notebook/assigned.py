@@ -36,6 +36,7 @@ def assign(
     tell groups apart; of the default those that members have. A topic is of the groups with which it shares those of
     these columns that topics have. `columns`: the frames' names of columns, by ours. `mode`: `kip` computes the
     cooperative step by KIP-429's text.
+
     Raises Fault, before anything runs: COLUMN_MISSING, COLUMN_TYPE, UNKNOWN_ASSIGNOR, ASSIGNOR_NOT_FOUND, USAGE. Rows
     that cannot be used refuse their group alone: `Assigned.refused`.
 
