@@ -13,6 +13,7 @@ import pytest
 from groupledger.core.step import Form
 from groupledger.core.verdict import Verdict
 from groupledger.engine import rows as r
+from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.calculation import Calculation
 from groupledger.engine.coordinators import coordinator_verdicts
 from groupledger.engine.topic_catalogue import TopicsAt
@@ -161,11 +162,11 @@ def test_a_listing_that_cannot_be_is_no_evidence_against_a_record():
     """The record shows partitions enough; a pipeline's run refuses such groups before."""
     rows = [row | {"partition_count": -1} if row["row_kind"] == TOPIC else row for row in rows_of("dev", GROUP_848)]
     bucket, topics = table(rows), catalogue(rows)
-    groups, records = (bucket.filter(pc.equal(bucket["row_kind"], kind)) for kind in (r.GROUP_ROW, r.RECORD_ROW))
+    parts = Parts(*(bucket.filter(pc.equal(bucket["row_kind"], kind)) for kind in r.FIELDS))
     listed = len(topics.listings.start) - 1
-    every = np.tile(np.arange(listed), len(groups))
+    every = np.tile(np.arange(listed), len(parts.groups))
     at = TopicsAt.find(topics, every, np.zeros(len(every), np.int64))
-    found = coordinator_verdicts(groups, records, at, np.arange(len(groups) + 1) * listed, "uniform")
+    found = coordinator_verdicts(parts, at, np.arange(len(parts.groups) + 1) * listed, "uniform")
     assert set(found.verdict.tolist()) == {Verdict.EXACT, Verdict.EXACT_RECORDED_TOPICS}
 
 

@@ -27,6 +27,7 @@ WORDS = {
     "exact-recorded-topics": "equal, with as many partitions as the record has: no listing has the counts of that time",
     "topic-unknown-to-leader": "equal, but for a topic the leader did not know yet",
     "rewrite": "the same generation written again (a static member came back): nothing was computed",
+    "carried-over": "converted while running: the assignment that it had in the other form; nothing was computed",
     "valid-different": "another answer that breaks no rule: the client library's own algorithm",
     NOT_OF_3_7_1: "another answer that breaks no rule, as sticky assignors of Java clients before 3.7.1 give, "
     "and the leader writes as such a client; or topics differed from all listings",

@@ -48,6 +48,7 @@ OF_AGREEMENT = {
 UNASKED = {
     Verdict.REWRITE: Attributed.REWRITE,
     Verdict.NOT_COMPARED: Attributed.NOT_COMPARED,
+    Verdict.CARRIED_OVER: Attributed.NOT_COMPARED,
     Verdict.CANNOT_TELL_NO_RECORD: Attributed.NO_RECORD,
     Verdict.CANNOT_TELL_NO_ASSIGNOR: Attributed.NO_ASSIGNOR_RECORDED,
     Verdict.CANNOT_TELL_INCOMPLETE: Attributed.INCOMPLETE_SNAPSHOT,

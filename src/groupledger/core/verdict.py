@@ -75,6 +75,7 @@ class Verdict(enum.IntEnum):
     EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS = 40
     EXACT_RECORDED_TOPICS_4_0_0 = 41
     EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS_4_0_0 = 42
+    CARRIED_OVER = 43  # an online conversion: the coordinator took over what the group had in its other form
 
     @property
     def text(self) -> str:

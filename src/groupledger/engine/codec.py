@@ -70,7 +70,7 @@ class DecodedBucket:
 
 def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
     """The rows of a bucket as arrays."""
-    groups, members, records = parts
+    groups, members, _ = parts
     tie = group_row_of_member(groups, members)
     rejections = Rejections.of_rows(groups, members, tie)
     bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
@@ -80,7 +80,7 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     names = (*NAMES, *custom)
     without = without_assignor(groups, names, np.diff(bucket.member_start) > 0)
     prejudged = _prejudge(groups, bucket.own, bucket.member_start, without, found.mask[:-1])
-    judged = coordinator_verdicts(groups, records, bucket.topics, bucket.topic_start, calculation.coordinator)
+    judged = coordinator_verdicts(parts, bucket.topics, bucket.topic_start, calculation.coordinator)
     stands = (judged.verdict != NONE) & (prejudged == Verdict.CANNOT_TELL_ASSIGNOR)
     prejudged = np.where(stands, judged.verdict, prejudged)
     bucket.look_up(calculation.catalogue, np.where(stands, judged.moment, NONE))
@@ -205,7 +205,7 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without:
     verdict = np.where(without != NONE, without, verdict)
     verdict[~classic & (without == NONE)] = Verdict.CANNOT_TELL_ASSIGNOR
     verdict[classic & ~_is(groups, c.PROTOCOL_TYPE, "consumer")] = Verdict.CANNOT_TELL_PROTOCOL_TYPE
-    verdict[classic & _is(groups, c.SNAPSHOT_KIND, "fold")] = Verdict.NOT_COMPARED  # converted from KIP-848
+    verdict[classic & _is(groups, c.SNAPSHOT_KIND, "fold")] = Verdict.CANNOT_TELL_ASSIGNOR  # converted from KIP-848
     verdict[np.diff(member_start) == 0] = Verdict.NO_MEMBERS
     verdict[rejected] = Verdict.NOT_COMPARED  # its members are left out of the arrays
     verdict[_is(groups, c.SNAPSHOT_KIND, "rewrite")] = Verdict.REWRITE

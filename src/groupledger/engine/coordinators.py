@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from groupledger.core.batch import NONE
 from groupledger.core.verdict import Verdict
 from groupledger.engine.arrow_lists import column
+from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.rows import RECORD_COLUMNS
 from groupledger.tables import columns as c
 
@@ -40,36 +41,69 @@ class CoordinatorVerdicts(NamedTuple):
 
 
 def coordinator_verdicts(
-    groups: pa.Table, records: pa.Table, topics: TopicsAt, topic_start: LongArray, default: str | None
+    parts: Parts, topics: TopicsAt, topic_start: LongArray, default: str | None
 ) -> CoordinatorVerdicts:
-    """Judge each snapshot of a KIP-848 group. `default` None: nothing is compared, of no group whose coordinator
-    assigns.
+    """Judge each snapshot of a KIP-848 group, and a classic one's that was converted from one.
 
-    `topic_start` [G+1]: the topic rows of each group.
+    `default` None: nothing is compared, of no group whose coordinator assigns. `topic_start` [G+1]: the topic rows of
+    each group.
     """
+    groups = parts.groups
     verdict, moment = np.full(len(groups), NONE, np.int32), np.full(len(groups), NONE, np.int64)
     counts: dict[int, Mapping[str, int]] = {}
     kinds = column(groups, c.GROUP_TYPE)
     if default is None:
-        verdict[pc.not_equal(kinds, CLASSIC).to_numpy(zero_copy_only=False)] = Verdict.NOT_COMPARED
+        verdict[:] = Verdict.NOT_COMPARED
         return CoordinatorVerdicts(verdict, moment, counts)
+    converted = carried_over(parts)
+    for row, carried in converted.items():
+        verdict[row] = Verdict.CARRIED_OVER if carried else Verdict.NOT_COMPARED
     rows = np.flatnonzero(pc.fill_null(pc.equal(kinds, CONSUMER), False).to_numpy(zero_copy_only=False))
     if len(rows) == 0:
         return CoordinatorVerdicts(verdict, moment, counts)
-    logs = _by_log(records, RECORD_COLUMNS)
+    logs = _by_log(parts.records, RECORD_COLUMNS)
     asked = _by_log(groups.take(pa.array(rows)).append_column(_ROW, pa.array(rows)), (c.LOG_PARTITION, c.OFFSET, _ROW))
     for key, snapshots in asked.items():
         offsets = [offset for _, offset, _ in snapshots]
         own = [row for *_, row in snapshots]
         named = np.concatenate([topics.topic[topic_start[row] : topic_start[row + 1]] for row in own])
         changes = topics.catalogue.changes(np.unique(named[named != NONE]))
-        judged = _judged(logs.get(key, ()), changes, offsets, default)
+        taken = {offset: converted[row] for _, offset, row in snapshots if row in converted}
+        judged = _judged(logs.get(key, ()), changes, offsets, default, taken)
         verdict[own] = [each.verdict for each in judged]
         moment[own] = [NONE if each.moment is None else each.moment for each in judged]
         for row, each in zip(own, judged, strict=True):
             if each.topics is not None:
                 counts[row] = {name: topic.partitions for name, topic in each.topics.items()}
     return CoordinatorVerdicts(verdict, moment, counts)
+
+
+def carried_over(parts: Parts) -> dict[int, bool]:
+    """Return by group row of a group's first snapshot after a conversion whether its assignment is the one before.
+
+    A classic group's snapshot of the kind `fold` is one, a KIP-848 group's if the one before is a classic group's.
+    """
+    groups, members, _ = parts
+    kind = column(groups, c.GROUP_TYPE)
+    previous = pc.index_in(column(groups, c.PREVIOUS_SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
+    up = pc.and_(pc.equal(kind, CONSUMER), pc.equal(kind.take(previous), CLASSIC))
+    down = pc.and_(pc.equal(kind, CLASSIC), pc.equal(column(groups, c.SNAPSHOT_KIND), "fold"))
+    rows = pc.indices_nonzero(pc.fill_null(pc.or_kleene(up, down), False))
+    if len(rows) == 0:
+        return {}
+    now, before = (column(groups, name).take(rows) for name in (c.SNAPSHOT_ID, c.PREVIOUS_SNAPSHOT_ID))
+    named = members.filter(pc.is_in(column(members, c.SNAPSHOT_ID), value_set=pa.concat_arrays([now, before])))
+    lists = pc.coalesce(column(named, c.TARGET), column(named, c.RECORDED)).to_pylist()
+    ids = (column(named, name).to_pylist() for name in (c.SNAPSHOT_ID, c.MEMBER_ID))
+    owned: defaultdict[str, dict[str, set[tuple[str, int]]]] = defaultdict(dict)
+    for snapshot, member, own in zip(*ids, lists, strict=True):
+        owned[snapshot][member] = {
+            (each[c.TOPIC] or each[c.TOPIC_ID], n) for each in own or () for n in each[c.PARTITIONS]
+        }
+    return {
+        row: old is not None and all(own == owned[old].get(member, set()) for member, own in owned[new].items())
+        for row, new, old in zip(rows.to_pylist(), now.to_pylist(), before.to_pylist(), strict=True)
+    }
 
 
 def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[Any, ...]]]:
@@ -83,12 +117,16 @@ def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[A
 
 
 def _judged(
-    log: Sequence[tuple[Any, ...]], changes: Iterable[TopicChange], offsets: list[int], default: str
+    log: Sequence[tuple[Any, ...]],
+    changes: Iterable[TopicChange],
+    offsets: list[int],
+    default: str,
+    taken: Mapping[int, bool],
 ) -> list[Judgement]:
     """Judge each snapshot. Imports are local: small jobs without such groups need none of them."""
     from groupledger.core.assignors.server.judgement import judge_snapshots
 
-    return judge_snapshots(_logged(log), [_as_judged(each) for each in changes], offsets, default)
+    return judge_snapshots(_logged(log), [_as_judged(each) for each in changes], offsets, default, taken)
 
 
 def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import NamedTuple
 
 from groupledger.core.assignors.server.answer import written as records_of
@@ -55,22 +56,30 @@ class Judgement(NamedTuple):
 
 
 def judge_snapshots(
-    records: Iterable[Logged], changes: Iterable[IdentifiedChange], offsets: Sequence[int], default: str
+    records: Iterable[Logged],
+    changes: Iterable[IdentifiedChange],
+    offsets: Sequence[int],
+    default: str,
+    carried_over: Mapping[int, bool] = MappingProxyType({}),
 ) -> list[Judgement]:
     """Return the judgement of each snapshot of a group, named by its offset: that of the last target complete there.
 
     `records` of the group ascend; `changes` are those of its topics; `default` is the assignor if members request none.
+    `carried_over`: by offset of a snapshot that a conversion made, whether its target is the classic assignment.
     """
     targets = list(follow(records, default))
     known = sorted(changes, key=_in_time)
 
     @cache
     def judgement(at: int) -> Judgement:
+        if at in taken:  # a coordinator computes nothing when it converts a group
+            return Judgement(Verdict.CARRIED_OVER, None) if taken[at] else unknown
         return judge(targets[at], views(known, targets[at]))
 
+    unknown = Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
     completed = [target.offset for target in targets]
     last = [bisect_right(completed, offset) - 1 for offset in offsets]
-    unknown = Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
+    taken = {at: carried_over[offset] for at, offset in zip(last, offsets, strict=True) if offset in carried_over}
     return [unknown if at < 0 else judgement(at) for at in last]
 
 
