@@ -7,12 +7,23 @@ from click.testing import CliRunner
 
 from groupledger.answers.differences import difference, scenario_difference
 from groupledger.answers.reader import LedgerReader
+from groupledger.answers.rebalance import rebalance
 from groupledger.cli import main
 from groupledger.core.faults import Fault
 from groupledger.core.since import point
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at, wire
+
+
+def moving(group, kind, **of_first):
+    """A group in which m is to give a:2 to n, whose first state has more in its row of m; the second hands it over."""
+    history = History(group, kind=kind)
+    history.state(1, "m a:0,1,2")
+    history.state(2, "m a:0,1 | n", assignor="cooperative-sticky" if kind == "classic" else "uniform")
+    history.rows["member_snapshots"][1] |= of_first
+    history.state(3, "m a:0,1 | n a:2")
+    return history
 
 
 def results(offset, scenario, **targets):
@@ -128,6 +139,34 @@ def test_a_scenario_without_a_result_is_refused(ledger):
         scenario_difference(ledger, "pay", ("bsaeline", "other"), 2)
     with pytest.raises(Fault, match="has no result of the scenario 'elsewhere'; it has: baseline, other"):
         scenario_difference(ledger, "pay", ("baseline", "elsewhere"), 2)
+
+
+@pytest.fixture(scope="module")
+def on_the_way(tmp_path_factory):
+    histories = (
+        moving("epochs", "consumer", pending_revocation=wire("a:2")),
+        moving("rounds", "classic", claimed=wire("a:0,1,2")),
+    )
+    rows = rows_of(*histories, topic_snapshots=[listed("a", 3)])
+    for row in rows["group_snapshots"]:
+        row["complete"] = True
+    return LedgerReader(write(tmp_path_factory.mktemp("ledger"), **rows))
+
+
+def test_a_partition_that_its_member_is_still_to_give_up_is_not_lost(on_the_way):
+    found = difference(on_the_way, "epochs", 1, 2)
+    assert (gains(found), found.moved) == ({"m": "", "n": ""}, ())
+    assert (found.after.partitions, found.after.most, found.after.unowned) == (3, 3, ())
+    found = difference(on_the_way, "epochs", 2, 3)
+    assert (gains(found), len(found.moved)) == ({"m": "-", "n": "+"}, 1)
+    assert rebalance(on_the_way, "epochs", generation=2).members == difference(on_the_way, "epochs", 1, 2).members
+
+
+def test_what_a_cooperative_round_withholds_is_said(on_the_way):
+    found = difference(on_the_way, "rounds", 1, 2)
+    assert (gains(found), found.after.unowned) == ({"m": "-", "n": ""}, (("a", 2),))
+    assert found.notes == ("generation 2 withholds a:2, which a member had to give up first: the next hands it over",)
+    assert difference(on_the_way, "rounds", 1, 3).notes == ()
 
 
 def run(place, *words, columns="80"):

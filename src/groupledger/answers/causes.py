@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.topic_partitions import held
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Record
@@ -246,10 +246,10 @@ def unowned(side: Side, listed: Counts) -> Iterator[NamedPartition]:
 
 
 def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dict[NamedPartition, set[str]]:
-    """Who has each partition: what a member is still to give up is its own until it says that it has."""
+    """Who has each partition."""
     owners: dict[NamedPartition, set[str]] = {}
     for row in members:
-        for place in (*partitions(row["recorded"]), *partitions(row.get("pending_revocation"))):
+        for place in held(row):
             owners.setdefault(place, set()).add(now.get(row["group_instance_id"], row["member_id"]))
     return owners
 

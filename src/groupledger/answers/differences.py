@@ -12,8 +12,9 @@ from groupledger.answers.names import require_scenario
 from groupledger.answers.reach import moments
 from groupledger.answers.rebalance import moves, rebalance
 from groupledger.answers.rows import matching, records
+from groupledger.answers.spoken import spans
 from groupledger.answers.states import states
-from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.topic_partitions import held, partitions
 from groupledger.core.faults import Fault
 from groupledger.core.moment import iso
 
@@ -116,7 +117,7 @@ def difference(
         ),
         members=moves(before.members, after.members),
         moved=tuple(moved(before.members, after.members)),
-        notes=tuple(_notes(one, other, before, after)),
+        notes=(*_notes(one, other, before, after), *_withheld(reader, condition, values, (before, after))),
     )
 
 
@@ -179,7 +180,7 @@ def _between(reader: Reader, condition: str, values: Mapping[str, Value], after:
 
 def _compared(found: States, cluster: str, side: Side, row: Record) -> ComparedState:
     key = cluster, row["group_id"]
-    loads = [len(partitions(each["recorded"])) for each in side.members]
+    loads = [len(held(each)) for each in side.members]
     return ComparedState(
         snapshot_id=side.snapshot_id,
         incarnation=row["incarnation"],
@@ -188,7 +189,7 @@ def _compared(found: States, cluster: str, side: Side, row: Record) -> ComparedS
         state=row["state"],
         assignor=side.assignor,
         members=len(side.members),
-        partitions=len({place for each in side.members for place in partitions(each["recorded"])}),
+        partitions=len({place for each in side.members for place in held(each)}),
         most=max(loads, default=None),
         least=min(loads, default=None),
         unowned=None if found.not_counted(key, side, side.at) else found.unowned(key, side, side.at),
@@ -203,6 +204,20 @@ def _notes(one: Record, other: Record, before: Side, after: Side) -> Iterator[st
     for side in (before, after):
         if not side.complete:
             yield f"{side.snapshot_id} is incomplete: the log was cut there"
+
+
+def _withheld(reader: Reader, condition: str, values: Mapping[str, Value], sides: tuple[Side, Side]) -> Iterator[str]:
+    """Say what a cooperative leader gave no member, since one of them had it when it joined."""
+    for side in sides:
+        query = f"SELECT t.claimed FROM current_member_snapshots t WHERE {condition} AND t.snapshot_id = :snapshot_id"
+        rows = records(reader, query, **values, snapshot_id=side.snapshot_id) if side.is_cooperative else []
+        claimed = {place for row in rows for place in partitions(row["claimed"])}
+        waiting = sorted(claimed - {place for row in side.members for place in held(row)})
+        if waiting:
+            yield (
+                f"generation {side.number} withholds {spans(waiting)}, which a member had to give up first: the next "
+                "hands it over"
+            )
 
 
 def _named(row: Record) -> str:

@@ -13,7 +13,7 @@ from groupledger.answers.generations import CLASSIC, Selection
 from groupledger.answers.rebalance import Rebalance, with_states
 from groupledger.answers.rows import exactly, matching, one_of, records
 from groupledger.answers.states import BASELINE, assigned_ids
-from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.topic_partitions import held
 from groupledger.answers.unowned import unowned_partitions
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _unowned_still(
     """Partitions that nobody has in this state, nor had in the one before: of listed topics, and those below one that a
     member has."""
     counts = dict(known.counted((told.cluster_id, told.group_id), state, state.at))
-    for topic, number in {place for row in state.members for place in partitions(row["recorded"])}:
+    for topic, number in {place for row in state.members for place in held(row)}:
         topic_id, count = counts.get(topic) or (None, 0)
         if topic in counts:
             counts[topic] = topic_id, max(count, number + 1)
@@ -184,7 +184,7 @@ def _unowned(reader: Reader, told: Rebalance, known: States, state: Side) -> Ite
         snapshot_id=told.snapshot_id,
         **values,
     )
-    owned = {place for row in state.members for place in partitions(row["recorded"])}
+    owned = {place for row in state.members for place in held(row)}
     assigned = assigned_ids(state)  # of topics that members are to have: what they lost of others is no one's to have
     by_name = assigned is None
     for place, some in groupby(rows, lambda row: (row["topic"], row["partition"], by_name or row["topic_id"])):

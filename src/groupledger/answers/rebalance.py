@@ -9,7 +9,7 @@ from groupledger.answers.generations import CLASSIC, Selection, select
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of
 from groupledger.answers.states import states
-from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.topic_partitions import held
 from groupledger.core.attributed import Attributed
 from groupledger.core.protocol.handwriting import libraries, named_writers
 
@@ -163,9 +163,9 @@ def moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
 
     A static member is the same one under a new member id: its `group_instance_id` tells.
     """
-    held = {_identity(row): row for row in before}
-    stayed = tuple(_move(row, held.pop(_identity(row), None), stays=True) for row in after)
-    return stayed + tuple(_move(row, row, stays=False) for row in held.values())
+    earlier = {_identity(row): row for row in before}
+    stayed = tuple(_move(row, earlier.pop(_identity(row), None), stays=True) for row in after)
+    return stayed + tuple(_move(row, row, stays=False) for row in earlier.values())
 
 
 def _identity(row: Mapping[str, Any]) -> tuple[bool, str]:
@@ -179,8 +179,8 @@ def _move(row: Mapping[str, Any], before: Mapping[str, Any] | None, *, stays: bo
         row["client_id"],
         row["group_instance_id"],
         stays,
-        partitions(before["recorded"]) if before else (),
-        partitions(row["recorded"]) if stays else (),
+        held(before) if before else (),
+        held(row) if stays else (),
     )
 
 
