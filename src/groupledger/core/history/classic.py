@@ -39,7 +39,7 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
-    settle(writer, row, members, kind, unseen=last is None and not converts and group.generation > 1)
+    settle(writer, row, members, kind, unseen=last is None and not converts and group.generation > gaps.FIRST_GENERATION)
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
     write_snapshot(writer, row, group, members, (kind, first))
     check_assignment(writer, row, members)
@@ -114,7 +114,7 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
         reason = gaps.generation_fell(last.number, generation)
         writer.gap(gaps.TOMBSTONE_MISSING, row, (last.number, generation), reason)
     writer.begin(GroupType.CLASSIC, row)
-    if generation > 0:
+    if generation > gaps.FIRST_GENERATION:
         writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, generation), gaps.begins_with(generation))
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from groupledger.core.faults import Fault
 
+FIRST_GENERATION = 1
+"""The first with members: before it there is at most an empty group's generation 0, not written by every broker."""
+
 HISTORY_BEGINS_LATE = "history-begins-late"
 TOMBSTONE_MISSING = "tombstone-missing"
 GENERATIONS_SKIPPED = "generations-skipped"

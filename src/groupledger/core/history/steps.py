@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.batch import NONE
+from groupledger.core.history.gaps import FIRST_GENERATION
 from groupledger.core.history.kinds import Kind
 from groupledger.core.kernels import kernel, run
 from groupledger.core.ragged import starts
@@ -172,7 +173,7 @@ def take_generation(
     walked.kind[step] = kind
     if last != NONE:
         walked.last[step] = last
-    walked.has_since[step] = 0 if states.hole[group] or (last == NONE and number > 1) else 1
+    walked.has_since[step] = 0 if states.hole[group] or (last == NONE and number > FIRST_GENERATION) else 1
     walked.previous[step] = NONE if states.hole[group] else states.previous[group]
     walked.first[step] = states.first[group] if kind == REWRITE_KIND else steps.offset[step]
     states.previous[group] = steps.offset[step]
@@ -198,7 +199,7 @@ def enter(steps: GroupSteps, states: GroupStates, walked: Walked, group: int, st
         end(states, group)
     states.incarnation[group] += 1
     states.alive[group] = 1
-    if number > 0:
+    if number > FIRST_GENERATION:
         walked.gaps[step] |= BEGINS_LATE
 
 
