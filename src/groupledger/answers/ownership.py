@@ -10,9 +10,11 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from groupledger.answers.absences import absences, away
 from groupledger.answers.names import require_names, unknown_topic
 from groupledger.answers.ownership_changes import Change, Changes, Holder, Sides, changes_of, life_of, unnamed
 from groupledger.answers.reach import reaches
+from groupledger.answers.recorded_states import CONSUMER, SHARE
 from groupledger.answers.rows import is_pattern, one_of, records
 from groupledger.answers.topics import TopicLife, life_at, topic_lives
 from groupledger.core.moment import iso
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
     from groupledger.answers.rows import Reader, Record, Value
 
-SHARE = "share"
 GAPS_NAMED = 10
 
 
@@ -46,7 +47,8 @@ class Holding:
     then, or `perhaps`, the id of a topic without a name in any listing, of which the group had this partition, is the
     topic asked for.
     `shared`: others may have the partition too, each with a holding of its own, and `next` is about this member alone.
-    In a share group that is right; elsewhere `doubled`. `generation`: of the snapshot of `last`; a group epoch where
+    In a share group that is right; elsewhere `doubled`. `away_since`: the member is a static one that left for the time
+    being (KIP-848) and keeps its partitions. `generation`: of the snapshot of `last`; a group epoch where
     the coordinator assigns. `is_by_name`: the log gives no topic id, and the name stood for several topics; `topic_id`
     is None where it cannot be told which.
     """
@@ -63,6 +65,7 @@ class Holding:
     generation: int | None = None
     is_by_name: bool = False
     perhaps: str | None = None
+    away_since: datetime | None = None
 
     @property
     def is_nobody(self) -> bool:
@@ -109,7 +112,8 @@ def ownership(
         require_names(reader, cluster, group)
         if not lives:
             raise unknown_topic(reader, topic, cluster)
-    found = [each for each in _with_members(reader, changes, groups) if not _is_over(each, lives, at)]
+    known = _with_members(reader, changes, groups)
+    found = [_or_away(reader, each, groups, at) for each in known if not _is_over(each, lives, at)]
     begun = {_group_of(each) for each in found if not _is_to_come(each, lives, at)}
     holdings = tuple(
         _named(each, lives, at) for each in found if not (_group_of(each) in begun and _is_to_come(each, lives, at))
@@ -125,7 +129,11 @@ def ownership(
         )
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
     notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(reader, at, clusters), *_doubled(holdings)]
-    notes += [*_cut_notes(holdings, groups), *_identity_notes(topic, partition, holdings, others)]
+    notes += [
+        *_away_notes(holdings),
+        *_cut_notes(holdings, groups),
+        *_identity_notes(topic, partition, holdings, others),
+    ]
     gaps = _gaps(reader, holdings)
     notes += [f"gap in the history of {row['group_id']} ({row['kind']}): {row['reason']}" for row in gaps[:GAPS_NAMED]]
     if not changes:
@@ -187,7 +195,7 @@ def _perhaps(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What is known of a group's record at a moment, and whether it ever was a share group.
+    """What is known of a group's record at a moment, and whether it ever was a share or a KIP-848 group.
 
     `last` is the offset of its last state, `complete` of the last one that tells of every member what it has.
     """
@@ -195,6 +203,7 @@ class _Group:
     last: int | None
     complete: int | None
     share: bool
+    consumer: bool
 
     def tells(self, change: Change | None) -> bool:
         """Whether nobody had a partition that this change took from its owner; None: that never had one."""
@@ -208,12 +217,13 @@ def _groups(reader: Reader, groups: set[tuple[str, str]], at: datetime) -> dict[
     query = (
         "SELECT t.cluster_id, t.group_id, max(CASE WHEN t.observed_at <= :moment THEN t.offset END) AS last, "
         "max(CASE WHEN t.observed_at <= :moment AND (t.complete OR t.members = 0) THEN t.offset END) AS complete, "
-        f"max(CASE WHEN t.group_type = '{SHARE}' THEN 1 ELSE 0 END) AS share FROM current_group_snapshots t "
+        f"max(CASE WHEN t.group_type = '{SHARE}' THEN 1 ELSE 0 END) AS share, "
+        f"max(CASE WHEN t.group_type = '{CONSUMER}' THEN 1 ELSE 0 END) AS consumer FROM current_group_snapshots t "
         f"WHERE {among} GROUP BY t.cluster_id, t.group_id"
     )
-    found = records(reader, query, moment=at, **values)
+    found = [tuple(row.values()) for row in records(reader, query, moment=at, **values)]
     return {
-        (row["cluster_id"], row["group_id"]): _Group(row["last"], row["complete"], row["share"] == 1) for row in found
+        (cluster, group): _Group(*known, share == 1, consumer == 1) for cluster, group, *known, share, consumer in found
     }
 
 
@@ -297,6 +307,15 @@ def _members_of(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> d
     return {(row["snapshot_id"], row["member_id"]): MemberIdentity(*(row[name] for name in names)) for row in found}
 
 
+def _or_away(reader: Reader, holding: Holding, groups: dict[tuple[str, str], _Group], at: datetime) -> Holding:
+    """Return the holding, with since when its owner is away if it is a static member that left for the time being."""
+    group, last, member = _group_of(holding), holding.last, holding.member
+    if last is None or member is None or not member.group_instance_id or group not in groups:
+        return holding
+    known = absences(reader, group, last.offset - 1, at) if groups[group].consumer else {}
+    return replace(holding, away_since=known.get(member.member_id))
+
+
 def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...]) -> Iterator[str]:
     """Says where the name stood for another topic, for none, or had fewer partitions."""
     clusters = Counter(cluster for cluster, _ in {(life.cluster_id, life.topic_id) for life in lives})
@@ -329,6 +348,13 @@ def _identity_notes(
             f"{group} had partition {partition} of topic id {topic_id}, whose name no listing shows: "
             f"whether that is {topic} is not known"
         )
+
+
+def _away_notes(holdings: tuple[Holding, ...]) -> Iterator[str]:
+    """Says which owners are static members that left for the time being."""
+    for each in holdings:
+        if each.away_since is not None and each.member is not None:
+            yield away(each.member.group_instance_id, each.member.member_id, each.away_since)
 
 
 def _cut_notes(holdings: tuple[Holding, ...], groups: dict[tuple[str, str], _Group]) -> Iterator[str]:

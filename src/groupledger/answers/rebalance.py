@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.absences import absences
 from groupledger.answers.generations import CLASSIC, Selection, select
+from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of
 from groupledger.answers.states import states
@@ -26,7 +28,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MemberMove:
-    """A member before and after. Partitions are sorted; `stays` is False for one that is no longer in the group."""
+    """A member before and after. Partitions are sorted; `stays` is False for one that is no longer in the group.
+
+    `is_away`: a static member (KIP-848) that left for the time being and keeps its partitions.
+    """
 
     member_id: str
     client_id: str | None
@@ -34,6 +39,7 @@ class MemberMove:
     stays: bool
     held: tuple[NamedPartition, ...]
     assigned: tuple[NamedPartition, ...]
+    is_away: bool = False
 
     @property
     def added(self) -> tuple[NamedPartition, ...]:
@@ -146,7 +152,7 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
         state=chosen["state"],
         complete=chosen["complete"],
         observed_at=chosen["observed_at"],
-        members=moves(() if before is None else before.members, after.members),
+        members=_with_absences(reader, chosen, moves(() if before is None else before.members, after.members)),
         results=tuple(_result(row) for row in results if row["snapshot_id"] == snapshot_id),
         findings=_findings(reader, chosen),
         same_generation=tuple(row["snapshot_id"] for row in same_number),
@@ -182,6 +188,18 @@ def _move(row: Mapping[str, Any], before: Mapping[str, Any] | None, *, stays: bo
         held(before) if before else (),
         held(row) if stays else (),
     )
+
+
+def _with_absences(reader: Reader, chosen: Record, members: tuple[MemberMove, ...]) -> tuple[MemberMove, ...]:
+    """Mark the static members that are away at the end of a state: there are no others of its group behind it."""
+    if chosen["group_type"] != CONSUMER or all(each.group_instance_id is None for each in members):
+        return members
+    condition, values = _of_group(chosen)
+    later = f"SELECT 1 FROM current_group_snapshots t WHERE {condition} AND t.offset > :offset LIMIT 1"
+    if records(reader, later, **values, offset=chosen["offset"]):
+        return members
+    known = absences(reader, (chosen["cluster_id"], chosen["group_id"]), -1)
+    return tuple(replace(each, is_away=known.get(each.member_id) is not None) for each in members)
 
 
 def _of_group(chosen: Record, **more: str) -> tuple[str, dict[str, Any]]:

@@ -200,6 +200,5 @@ def least(result: Result) -> int | str | None:
 
 
 def _member(move: MemberMove, name: str) -> tuple[str, ...]:
-    return name if move.stays else f"{name} (gone)", *(
-        spans(places) for places in (move.held, move.assigned, move.added, move.revoked)
-    )
+    state = " (away)" * move.is_away if move.stays else " (gone)"
+    return name + state, *(spans(places) for places in (move.held, move.assigned, move.added, move.revoked))

@@ -165,7 +165,7 @@ def _holding(holding: Holding, short: dict[str, str], day: date) -> tuple[object
     return (
         holding.cluster_id,
         holding.group_id,
-        short[owner] if owner else nobody,
+        short[owner] + " (away)" * (holding.away_since is not None) if owner else nobody,
         holding.since and clock(holding.since, day),
         following and clock(following.at, day),
         following and (short[then] if then else None if holding.shared else NOBODY),

@@ -141,11 +141,12 @@ class Log:
         regex: str | None = None,
         classic: ConsumerProtocolSubscription | None = None,
         assignor: str | None = None,
+        instance: str | None = None,
     ) -> LogRow:
         """A member's subscription."""
         protocols = () if classic is None else (ClassicProtocol("range", encode_subscription(classic)),)
         inside = None if classic is None else ClassicMemberMetadata(10_000, protocols)
-        value = MemberMetadata(None, None, member, "/h", topics, regex, 300_000, assignor, inside)
+        value = MemberMetadata(instance, None, member, "/h", topics, regex, 300_000, assignor, inside)
         return self.put(RecordKind.CONSUMER_GROUP_MEMBER_METADATA, value, member_id=member)
 
     def partition_counts(self, **counts: int) -> LogRow:

@@ -39,7 +39,9 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
-    settle(writer, row, members, kind, unseen=last is None and not converts and group.generation > gaps.FIRST_GENERATION)
+    settle(
+        writer, row, members, kind, unseen=last is None and not converts and group.generation > gaps.FIRST_GENERATION
+    )
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
     write_snapshot(writer, row, group, members, (kind, first))
     check_assignment(writer, row, members)
