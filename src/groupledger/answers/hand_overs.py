@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from groupledger.answers.names import commits_left_out
 from groupledger.answers.recorded_history import group_log, recorded_history
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.core.faults import Fault
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.moment import from_millis
 from groupledger.core.protocol.recorded_hand_overs import OffsetVerdict, judge
 from groupledger.core.protocol.recorded_tenures import TenureCommits, tenures, with_commits
@@ -79,7 +79,7 @@ def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> Gr
     history = recorded_history(reader, group_id, asked.cluster)
     within = scope(reader, RequestedScope(history.cluster_id, None, asked.since, asked.until))
     log = group_log(reader, group_id, history.cluster_id, history.groups[-1].log_partition)
-    left_out = _left_out(reader, history.cluster_id)
+    left_out = commits_left_out(reader, history.cluster_id)
     if not log.commits:
         raise _no_commits(group_id, left_out)
     kept_from = log.commits[0].log_offset if left_out else None
@@ -172,13 +172,6 @@ def _missing(reader: Reader, history: RecordedHistory) -> Gaps:
     )
     places = [(row["kind"] == BEGINS_LATE, row["offset"]) for row in found]
     return Gaps(tuple(place for late, place in places if not late), tuple(place for late, place in places if late))
-
-
-def _left_out(reader: Reader, cluster_id: str) -> int:
-    """How many offset commits of the cluster were read and not kept."""
-    counted = f"{cluster_id}/unused.{OFFSET_COMMIT_LEFT_OUT}"
-    runs = records(reader, "SELECT t.counts_in FROM current_runs t WHERE t.kind = 'ingest'")
-    return sum((row["counts_in"] or {}).get(counted, 0) for row in runs)
 
 
 def _no_commits(group_id: str, left_out: int) -> Fault:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import alike, is_pattern, matching, records
 from groupledger.core.faults import Fault
+from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
+from groupledger.core.moment import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +59,8 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
     """Names the groups the ledger knows that look alike; an unknown cluster is what is told of, if it is one.
 
     Of a pattern that matches groups, where the question is of one group, it names those. Of a group whose input was
-    rejected, so that it has no state, it says so: GROUP_QUARANTINED.
+    rejected, so that it has no state, it says so: GROUP_QUARANTINED; of one that only committed offsets:
+    GROUP_WITHOUT_MEMBERS.
     """
     if cluster is not None:
         require_cluster(reader, cluster)
@@ -73,10 +76,12 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
         others = f" and {len(matches) - MOST_NAMED:,} more" if len(matches) > MOST_NAMED else ""
         text = f"the pattern {group!r} matches {', '.join(matches[:MOST_NAMED])}{others}: name one"
         return Fault("UNKNOWN_GROUP", f"this is answered for one group; {text}")
-    rejected = _rejected(reader, group, cluster)
-    if rejected is not None:
-        return rejected
-    return Fault("UNKNOWN_GROUP", f"no group {group!r} in {_where(cluster)}; {_known(group, known, 'group')}")
+    without_state = _rejected(reader, group, cluster) or _of_commits(reader, group, cluster)
+    if without_state is not None:
+        return without_state
+    hint = ". Groups that only commit offsets are not kept here (a source's `offset_commits: true` keeps them)"
+    hint = hint if commits_left_out(reader, cluster) else ""
+    return Fault("UNKNOWN_GROUP", f"no group {group!r} in {_where(cluster)}; {_known(group, known, 'group')}{hint}")
 
 
 def _rejected(reader: Reader, group: str, cluster: str | None) -> Fault | None:
@@ -98,6 +103,38 @@ def _rejected(reader: Reader, group: str, cluster: str | None) -> Fault | None:
     told = f"group {first['group_id']!r} has no state in this ledger: its input is in quarantine"
     all_of_it = f"`groupledger show --quarantine --group {group}` lists it"
     return Fault("GROUP_QUARANTINED", f"{told} ({place}{first['code']}: {first['message']}{others}); {all_of_it}")
+
+
+def _of_commits(reader: Reader, group: str, cluster: str | None) -> Fault | None:
+    """Return the fault of a group whose records are offset commits alone; None: they are not, or there is none."""
+    condition, values = matching("t.", cluster_id=cluster)
+    named, names = alike("t.group_id", "group_id", group)
+    query = (
+        "SELECT t.group_id, count(*) AS n, count(CASE WHEN t.key < X'0002' THEN 1 END) AS commits, "  # by record type
+        "min(t.timestamp) AS begins, max(t.timestamp) AS ends "
+        f"FROM current_log_records t WHERE {condition} AND {named} GROUP BY t.group_id ORDER BY t.group_id"
+    )
+    for row in records(reader, query, **values, **names):
+        if row["commits"] == row["n"]:
+            text = (
+                f"group {row['group_id']!r} has no members in this ledger: it only committed offsets ({row['n']:,} "
+                f"records from {iso(row['begins'])} to {iso(row['ends'])}), as consumers do that assign partitions "
+                "themselves, or a group whose own records are not there"
+            )
+            return Fault("GROUP_WITHOUT_MEMBERS", text)
+    return None
+
+
+def commits_left_out(reader: Reader, cluster: str | None = None) -> int:
+    """Return how many offset commits of a cluster, or of all, were read and not kept."""
+    counted = f"{cluster or ''}/unused.{OFFSET_COMMIT_LEFT_OUT}"
+    runs = records(reader, "SELECT t.counts_in FROM current_runs t WHERE t.kind = 'ingest'")
+    return sum(
+        number
+        for row in runs
+        for name, number in (row["counts_in"] or {}).items()
+        if (name == counted if cluster else name.endswith(counted))
+    )
 
 
 def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -> None:
