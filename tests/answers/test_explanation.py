@@ -104,6 +104,19 @@ def test_a_cause_is_what_differs(case):
     assert all(cause.what for cause in found)
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        (None, "uniform", []),
+        ("uniform", None, []),
+        (None, "range", ["the assignor changed from uniform to range"]),
+    ],
+)
+def test_an_assignor_that_is_named_and_is_the_servers_default_is_no_other(was, now, said):
+    sides = [replace(side(member("m"), assignor=name), group_type="consumer") for name in (was, now)]
+    assert [each.what for each in causes(*sides) if each.kind == "assignor-changed"] == said
+
+
 def test_what_a_static_member_that_came_back_does_on_another_host_is_said():
     was, now = (member(f"s-{n}", instance="i", client_id="x", host=f"/10.0.0.{n}") for n in (1, 2))
     [cause] = causes(side(was), side(now))

@@ -47,6 +47,7 @@ def over(name, *steps):
 
 NEW = {"group_type": "consumer"}
 GONE = {"who": {}, "snapshot_kind": "empty", "state": "Empty"}
+DELETED = {"snapshot_kind": "deleted", "state": "Dead"}
 RANGE, COOP, UNIFORM = "range", "cooperative-sticky", "uniform"
 CHANGING = [
     (over("online", (RANGE, ""), (RANGE, ""), (UNIFORM, "mn", NEW), (UNIFORM, "n", NEW), (UNIFORM, "", NEW)),
@@ -58,6 +59,10 @@ CHANGING = [
      "went back", ["eager", "classic and KIP-848", "eager"]),
     (over("after a stop", (RANGE, ""), (RANGE, ""), (None, "", GONE), (UNIFORM, "", NEW)),
      "finished", ["eager", "KIP-848"]),
+    (over("deleted unseen", (RANGE, ""), (RANGE, ""), (None, "", GONE | DELETED), (UNIFORM, "", NEW)),
+     "finished", ["eager", "KIP-848"]),
+    (over("default named later", (RANGE, ""), (RANGE, ""), (None, "n", NEW), (UNIFORM, "n", NEW), (UNIFORM, "", NEW)),
+     "finished", ["eager", "classic and KIP-848", "KIP-848"]),
     (over("another assignor", (RANGE, ""), (RANGE, ""), ("roundrobin", ""), ("roundrobin", "")),
      "finished", ["eager", "eager"]),
     (over("to sticky", (RANGE, ""), (RANGE, ""), ("sticky", "mn"), ("sticky", "mn")), "finished", ["eager", "eager"]),
@@ -77,6 +82,7 @@ STEADY = [
     over("emptied and back", (RANGE, ""), (RANGE, ""), (None, "", GONE), (RANGE, ""), (RANGE, "")),
     over("static restart", (COOP, ""), (COOP, "mn"), (COOP, "m", {"snapshot_kind": "rewrite"}), (COOP, "mn")),
     over("new", (UNIFORM, "", NEW), (UNIFORM, "", NEW)),
+    over("default named", (None, "", NEW), (UNIFORM, "", NEW), (None, "", NEW)),
     over("shared", (None, "", {"group_type": "share"}), (None, "mn", {"group_type": "share"})),
 ]
 
@@ -131,7 +137,9 @@ def test_a_change_has_both_sides_and_when(groups):
 
 def test_an_empty_group_in_between_is_told(groups):
     [change] = groups["after a stop"]["changes"]
-    assert (change["empty_seconds"], change["given"]) == (20, 4)
+    assert (change["empty_seconds"], change["empty_is_known"], change["given"]) == (10, True, 4)
+    [change] = groups["deleted unseen"]["changes"]
+    assert (change["empty_seconds"], change["empty_is_known"]) == (20, False)
     assert groups["online"]["changes"][0]["empty_seconds"] is None
 
 
@@ -172,6 +180,11 @@ def test_a_person_reads_both_sides(place, monkeypatch):
     assert "both kinds of members for 20.000 s, from 2026-11-21T14:00:20.000Z" in said
     assert max(map(len, said.splitlines())) <= 80
     assert ask(place, "--limit", "1").splitlines()[-2] == f"... and {len(CHANGING) - 1} more (--limit)"
+
+
+def test_how_long_nobody_was_there_is_said_as_exactly_as_it_is_known(place):
+    assert "nobody was in the group for 10.000 s\n" in ask(place, "--group", "after a stop")
+    assert "nobody was in the group for 20.000 s or less\n" in ask(place, "--group", "deleted unseen")
 
 
 def test_an_empty_report_says_why(place, tmp_path):

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.generations import CLASSIC
+from groupledger.answers.spoken import assigned_by
 from groupledger.answers.topic_partitions import held
 
 if TYPE_CHECKING:
@@ -129,9 +130,10 @@ def causes(before: Side | None, after: Side, topics: TopicFindings = NO_TOPICS) 
         return
     converted = list(_of_type(before, after))
     found = [*converted, *_of_members(before, after), *topics.sure]
-    if not converted and after.assignor != before.assignor and after.members and before.members:
-        text = f"the assignor changed from {before.assignor} to {after.assignor}"
-        found.append(Cause(CauseKind.ASSIGNOR_CHANGED, after.assignor, text))
+    was, now = (assigned_by(side.group_type, side.assignor) for side in (before, after))
+    if not converted and now != was and after.members and before.members:
+        text = f"the assignor changed from {was} to {now}"
+        found.append(Cause(CauseKind.ASSIGNOR_CHANGED, now, text))
     if before.members and not after.members and not converted:
         last = "member" if len(before.members) == 1 else f"{len(before.members)} members"
         found = [Cause(CauseKind.GROUP_EMPTIED, None, f"the last {last} went")]

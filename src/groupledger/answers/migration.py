@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from groupledger.answers.causes import CauseKind
+from groupledger.answers.causes import DELETED, CauseKind
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
@@ -38,7 +38,8 @@ class WayChange:
     `converted`: by an online conversion to or from KIP-848, while members were in it. `moved` partitions went from one
     member to another in that state, `given` to a member from nobody. `unowned` had nobody in it, or, where members of
     both kinds are in the group from then on, while that lasted; the longest for `unowned_seconds`, and `still_unowned`
-    of them to the end. `empty_seconds`: how long nobody was in the group before, None where somebody was.
+    of them to the end. `empty_seconds`: how long nobody was in the group before, None where somebody was; at most so
+    long, unless `empty_is_known`: the record of the moment at which it emptied is there.
     """
 
     at: datetime
@@ -51,6 +52,7 @@ class WayChange:
     unowned_seconds: float | None
     still_unowned: int
     empty_seconds: float | None
+    empty_is_known: bool
     converted: bool
 
 
@@ -188,7 +190,9 @@ def _change(
         each for each in unowned if each[0] == at or (lasting and at < each[0] and (end is None or each[0] < end))
     ]
     longest = max(((until - since).total_seconds() for since, until in stretches if until is not None), default=None)
-    emptied = previous is not None and previous["members"] == 0
+    emptied = after.emptied
+    if emptied is not None and emptied["snapshot_kind"] == DELETED:  # it emptied after the last state with members
+        emptied = before.last
     return WayChange(
         at,
         after.first["snapshot_id"],
@@ -199,15 +203,10 @@ def _change(
         unowned=len(stretches),
         unowned_seconds=longest,
         still_unowned=sum(until is None for _, until in stretches),
-        empty_seconds=_empty_seconds(before, at) if emptied else None,
+        empty_seconds=None if emptied is None else (at - emptied["observed_at"]).total_seconds(),
+        empty_is_known=emptied is not None and emptied is after.emptied,
         converted=any(cause.kind is CauseKind.CONVERTED for cause in differs.causes),
     )
-
-
-def _empty_seconds(before: Stage, at: datetime) -> float:
-    """From the last state with members on: the group emptied at some moment after it."""
-    since: datetime = before.last["observed_at"]
-    return (at - since).total_seconds()
 
 
 def _unowned(reader: Reader, group: tuple[str, str], begin: datetime) -> list[_Stretch]:

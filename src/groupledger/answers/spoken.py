@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from groupledger.core.registry import DEFAULT_ASSIGNOR
 from groupledger.core.short_names import common_start, shortened
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from groupledger.answers.topic_partitions import NamedPartition
 
 NOBODY = "(nobody)"
-SERVER_DEFAULT = "uniform (server default)"
+SERVER_DEFAULT = f"{DEFAULT_ASSIGNOR} (server default)"
 """The assignor of a KIP-848 group whose members name none: the first of the broker's group.consumer.assignors."""
 LEAST_START = 4
 MOST_NAMED = 2
@@ -46,6 +47,11 @@ OF_MEMBERS = frozenset(
 """Causes that are about a member."""
 OF_TOPICS = frozenset(("topic-appeared", "topic-deleted", "partitions-added", "topic-made-again"))
 """Causes that are about a topic."""
+
+
+def assigned_by(group_type: str, assignor: str | None) -> str | None:
+    """Return the assignor of a state: of a KIP-848 group whose members name none the server's default."""
+    return DEFAULT_ASSIGNOR if assignor is None and group_type == "consumer" else assignor
 
 
 def assignor_of(group_type: str, assignor: str | None, members: int) -> str | None:

@@ -8,7 +8,7 @@ those that brought a subscription of the classic protocol.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.recorded_states import CONSUMER, states
 from groupledger.answers.rows import one_of, records
+from groupledger.answers.spoken import assigned_by
 from groupledger.core.protocol.recorded import REMEMBERING
+from groupledger.core.registry import DEFAULT_ASSIGNOR
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,7 +54,8 @@ class GroupWay:
 class Stage:
     """Consecutive states with members that are assigned in one way; `first` and `last` are the first and last of them.
 
-    `before` is the state before the first one, whether it has members or not; None where the record begins.
+    `before` is the state before the first one, whether it has members or not; None where the record begins. `emptied`:
+    the first one without members behind the stage before; None where there is none.
     """
 
     way: GroupWay
@@ -60,41 +63,45 @@ class Stage:
     last: Record
     before: Record | None
     states: int
+    emptied: Record | None = None
 
 
 def stages(rows: Sequence[Record]) -> list[Stage]:
     """The states of one group in order -> its stages. One odd state among cooperative ones is none of its own."""
     found: list[Stage] = []
     before: Record | None = None
+    emptied: Record | None = None
     for row in rows:
-        if row["members"] > 0:
+        if not row["members"]:
+            emptied = emptied or row
+        else:
             way = _way(row, found[-1].way if found else None)
             if found and alike(found[-1].way, way):
-                last = found[-1]
-                found[-1] = Stage(_known(last.way, way), last.first, row, last.before, last.states + 1)
+                found[-1] = _with(found[-1], row, 1, way)
             else:
-                found.append(Stage(way, row, row, before, 1))
+                found.append(Stage(way, row, row, before, 1, emptied))
+            emptied = None
         before = row
     return _without_slips(found)
 
 
 def _way(row: Record, last: GroupWay | None) -> GroupWay:
     kind = None if row["kind"] is None else MemberKind(row["kind"])
-    goes_on = last is not None and (last.group_type, last.assignor) == (row["group_type"], row["assignor"])
-    if kind is None and last is not None and goes_on:
-        kind = last.kind
-    return GroupWay(row["group_type"], row["assignor"], kind)
+    way = GroupWay(row["group_type"], row["assignor"], kind)
+    if kind is None and last is not None and _same_but_kind(last, way):
+        return replace(way, kind=last.kind)
+    return way
 
 
 def alike(last: GroupWay, way: GroupWay) -> bool:
     """Whether two ways are one, as far as is known."""
-    return (last.group_type, last.assignor) == (way.group_type, way.assignor) and (
-        last.kind is None or way.kind is None or last.kind is way.kind
-    )
+    return _same_but_kind(last, way) and (last.kind is None or way.kind is None or last.kind is way.kind)
 
 
-def _known(last: GroupWay, way: GroupWay) -> GroupWay:
-    return last if way.kind is None else way
+def _with(stage: Stage, last: Record, states: int, way: GroupWay) -> Stage:
+    """Return the stage with more states, the last of them `last`."""
+    known = replace(stage.way, kind=way.kind or stage.way.kind)
+    return replace(stage, way=known, last=last, states=stage.states + states)
 
 
 def _without_slips(found: list[Stage]) -> list[Stage]:
@@ -108,14 +115,15 @@ def _without_slips(found: list[Stage]) -> list[Stage]:
         after = found[at + 1].way if at + 1 < len(found) else last.way
         slip = last.way.kind is MemberKind.COOPERATIVE and stage.states == 1 and after == last.way
         if slip or stage.way == last.way:
-            kept[-1] = Stage(last.way, last.first, stage.last, last.before, last.states + stage.states)
+            kept[-1] = _with(last, stage.last, stage.states, last.way)
         else:
             kept.append(stage)
     return kept
 
 
 def _same_but_kind(one: GroupWay, other: GroupWay) -> bool:
-    return (one.group_type, one.assignor) == (other.group_type, other.assignor)
+    by_whom = (assigned_by(way.group_type, way.assignor) for way in (one, other))
+    return one.group_type == other.group_type and len(set(by_whom)) == 1
 
 
 def changing(reader: Reader, within: Scope) -> Iterator[tuple[tuple[str, str], list[Record]]]:
@@ -164,8 +172,12 @@ def _told(query: str, counted: str, kinds: str) -> Query:
         f"WHEN n.keeping = 0 OR {remembering} THEN '{MemberKind.EAGER}' "
         f"WHEN n.keeping < n.staying THEN '{MemberKind.BOTH_CLASSIC}' ELSE '{MemberKind.COOPERATIVE}' END"
     )
-    columns = "s.cluster_id, s.group_id, s.snapshot_id, s.offset, s.observed_at, s.group_type, s.assignor, s.members"
-    by_whom = "CASE WHEN s.members > 0 THEN concat(s.group_type, ' ', coalesce(s.assignor, '')) END AS by_whom"
+    columns = (
+        "s.cluster_id, s.group_id, s.snapshot_id, s.offset, s.observed_at, s.group_type, s.assignor, s.members, "
+        "s.snapshot_kind"
+    )
+    assignor = f"coalesce(s.assignor, CASE WHEN s.group_type = '{CONSUMER}' THEN '{DEFAULT_ASSIGNOR}' ELSE '' END)"
+    by_whom = f"CASE WHEN s.members > 0 THEN concat(s.group_type, ' ', {assignor}) END AS by_whom"
     return (
         f"SELECT {columns}, {by_whom}, {kind} AS kind "
         f"FROM ({query}) s LEFT JOIN ({counted}) n ON n.snapshot_id = s.snapshot_id WHERE {kinds}"

@@ -10,7 +10,7 @@ from groupledger.answers.generations import CLASSIC, choose, cluster_of, snapsho
 from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.rows import matching, records
-from groupledger.answers.spoken import numbered
+from groupledger.answers.spoken import assigned_by, numbered
 from groupledger.answers.states import states
 from groupledger.answers.topic_partitions import partitions
 from groupledger.core.faults import Fault
@@ -146,7 +146,7 @@ def _state(reader: Reader, cluster: str, group_id: str, generation: int | None) 
 def _assignor(side: Side) -> str:
     """The assignor of the state, by the name under which it is computed."""
     if side.group_type != CLASSIC:
-        return f"{SERVER}{side.assignor or 'uniform'}"
+        return f"{SERVER}{assigned_by(side.group_type, side.assignor)}"
     if side.assignor is None:
         raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names no assignor: name the one to compute (assignor)")
     return side.assignor

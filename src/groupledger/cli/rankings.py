@@ -140,7 +140,8 @@ def _tell_change(output: Output, change: WayChange) -> None:
         ends += [f"{change.still_unowned:,} to the end"] if change.still_unowned else []
         told.append(f"{change.unowned:,} had no owner for a time ({', '.join(ends)})")
     if change.empty_seconds is not None:
-        told.append(f"nobody was in the group for {length(timedelta(seconds=change.empty_seconds))} or less")
+        most = "" if change.empty_is_known else " or less"
+        told.append(f"nobody was in the group for {length(timedelta(seconds=change.empty_seconds))}{most}")
     output.line(f"  {'; '.join(told) or 'nothing moved'}")
 
 

@@ -14,6 +14,8 @@ from groupledger.core.custom.group import Protocol
 
 EAGER, COOPERATIVE = (Protocol.EAGER,), (Protocol.EAGER, Protocol.COOPERATIVE)
 JAVA, LIBRDKAFKA = "java", "librdkafka"
+DEFAULT_ASSIGNOR = "uniform"
+"""Of a coordinator (KIP-848): the first of group.consumer.assignors, unless the broker is configured otherwise."""
 
 
 class ClaimsRead(Enum):

@@ -22,6 +22,7 @@ from groupledger.core.assignors.server.group import (
     is_homogeneous,
 )
 from groupledger.core.assignors.server.order import JOINED, LEFT, REWRITTEN
+from groupledger.core.registry import DEFAULT_ASSIGNOR
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
@@ -35,7 +36,6 @@ from groupledger.core.wire.offsets_log import (
 from groupledger.core.wire.primitives import uuid_bytes
 
 FIRST_EPOCH, FIRST_EPOCH_BEFORE_4_3 = 2, 1  # of every new group (KAFKA-20268)
-DEFAULT_ASSIGNOR = "uniform"  # the first of group.consumer.assignors, unless the broker is configured otherwise
 
 Logged = tuple[int, int, LogRecord | None]
 """Offset, timestamp (ms) and record; None: its bytes do not decode."""

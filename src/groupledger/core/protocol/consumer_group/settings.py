@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from groupledger.core.assignors.server.log import DEFAULT_ASSIGNOR
 from groupledger.core.protocol.consumer_group.topology import Subtopologies
+from groupledger.core.registry import DEFAULT_ASSIGNOR
 
 HEARTBEAT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT_MS = 45_000
