@@ -112,9 +112,9 @@ def rows_below(said, header):
 def test_the_least_moves_of_every_rebalance_are_known_and_the_readme_s_question_has_an_answer(
     spark, demonstrated, demo_config
 ):
-    """Null for groups without members, and where the leader did not know a topic, so that its numbers lack it too."""
+    """Null for groups without members alone."""
     ledger = LedgerFrames(spark, demo_config.ledger.location)
-    unknown = ledger.results().where("least_moves IS NULL AND verdict <> 'topic-unknown-to-leader'")
+    unknown = ledger.results().where("least_moves IS NULL")
     assert {row[0] for row in unknown.select("outcome").distinct().collect()} == {"EMPTY"}
     [asked] = re.findall(r'group\("(.*?)", "(.*?)"\)\.rebalances\.where\("(.*?)"\)', (ROOT / "README.md").read_text())
     found = ledger.group(*asked[:2]).rebalances.where(asked[2]).select("moves", "least_moves").collect()

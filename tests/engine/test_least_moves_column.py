@@ -49,6 +49,39 @@ def test_least_moves_stand_beside_the_moves(subscribed, moves, least, certainty,
     assert (row[c.LEAST_MOVES_CERTAINTY], row[c.FEWEST_ROUNDS]) == (certainty, rounds)
 
 
+def recorded(*listings: tuple[str, int, int], now: dict[str, str]) -> dict[str, Any]:
+    """The computed row of a group whose members subscribe to t and u; `a` held all of t. Listings: topic, count, at."""
+    rows = [topic_row("g/1", topic, count, at) for topic, count, at in listings]
+    for snapshot, before, has in (("g/0", None, {"a": T, "b": []}), ("g/1", "g/0", now)):
+        said = {c.ASSIGNOR: "range", c.MEMBERS: 2, c.PREVIOUS_SNAPSHOT_ID: before, r.MOMENT: 5}
+        rows.append(group_row(snapshot, **said))
+        rows += [
+            member_row(snapshot, order, name, **{c.TOPICS: ["t", "u"], c.RECORDED: wire(has[name])})
+            for order, name in enumerate("ab")
+        ]
+    [row] = [row for row in computed(rows)["rebalances"] if row[c.SNAPSHOT_ID] == "g/1"]
+    return row
+
+
+RANGE_OF_T = {"a": T[:2], "b": T[2:]}
+
+
+@pytest.mark.parametrize(
+    ("listings", "now", "verdict", "least"),
+    [
+        ([("t", 4, 0), ("u", 2, 0)], RANGE_OF_T, "topic-unknown-to-leader", 2),
+        ([("t", 4, 0), ("t", 6, 4), ("u", 2, 4)], RANGE_OF_T, "exact-older-topics", 2),
+        ([("t", 4, 0)], RANGE_OF_T, "exact", 2),
+        ([("t", 4, 0)], {"a": T[:1], "b": T[1:]}, "valid-different", None),
+    ],
+    ids=["listed before", "listed just before, as more of the other", "never listed", "another answer"],
+)
+def test_least_moves_are_of_the_topics_that_the_leader_knew_where_the_record_shows_which(listings, now, verdict, least):
+    """Nothing of u is assigned: a record that is the answer without it shows that the leader did not know it."""
+    row = recorded(*listings, now=now)
+    assert (row[c.VERDICT], row[c.MOVES], row[c.LEAST_MOVES]) == (verdict, 2, least)
+
+
 def test_members_that_keep_what_they_own_need_a_second_round_to_move_it():
     """By what they did: a still owns what it held while it rejoins."""
     rows = rebalanced(a=["t"], b=["t"])

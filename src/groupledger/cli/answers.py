@@ -191,9 +191,8 @@ def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | No
 def least(result: Result) -> int | str | None:
     """Return the least moves; in words if they are a bound (`4 or more`) or unknown (`topic not listed then`)."""
     certainty = result.least_moves_certainty
-    if certainty == TOPIC_UNKNOWN:  # the numbers are those of the leader's view, which lacked a topic that is listed
-        is_leaders = result.verdict == "topic-unknown-to-leader"
-        return "not known, as the leader did not know a topic" if is_leaders else "topic not listed then"
+    if certainty == TOPIC_UNKNOWN:
+        return "topic not listed then"
     if result.least_moves is None and certainty is not None:
         return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
     return f"{result.least_moves:,} or more" if certainty == LOWER_BOUND else result.least_moves

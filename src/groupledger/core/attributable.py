@@ -15,7 +15,7 @@ from groupledger.core.attributed import Attributed
 from groupledger.core.attribution import JAVA, Agreement, attribution, possible_views
 from groupledger.core.batch import NONE
 from groupledger.core.protocol.handwriting import is_older_java, libraries
-from groupledger.core.verdict import UNLESS_NEIGHBOURS, Verdict
+from groupledger.core.verdict import Verdict
 from groupledger.core.wire.user_data import STICKY, STRAY_PREFIX
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ UNASKED = {
     Verdict.CANNOT_TELL_PROTOCOL_TYPE: Attributed.OTHER_PROTOCOL_TYPE,
 }
 """Verdicts on records of leaders for which no assignor is asked."""
-EQUAL = frozenset({*UNLESS_NEIGHBOURS, Verdict.TOPIC_UNKNOWN_TO_LEADER})
+EQUAL = frozenset(each for each in Verdict if each.is_equal)
 """Verdicts by which the assignor that ran gives the recorded partitions to the recorded members."""
 
 

@@ -86,6 +86,11 @@ class Verdict(enum.IntEnum):
         return _TEXTS.get(self) or plain + release + (", unless bucket neighbours compete" if unless else "")
 
     @property
+    def is_equal(self) -> bool:
+        """Return whether an answer of the recorded assignor gives the recorded partitions to the recorded members."""
+        return self.name.startswith(("EXACT", "EQUAL_SETS", "TOPIC_UNKNOWN_TO_LEADER"))
+
+    @property
     def as_of_4_0_0(self) -> Verdict:
         """Return the verdict if the answer that is equal is that of Kafka 4.0.0; KeyError if none was equal."""
         return Verdict[self.name + _4_0_0]

@@ -243,6 +243,8 @@ class ResultColumns:
     def _moving(self) -> Moving:
         result, topics = self.result, self.result.topics
         unknown = result.subscribed.any() & (topics.now == NONE) & ~topics.gone
+        # No assignor leaves a topic out that it knows: a record that is the answer without one shows that it did not.
+        unknown &= ~np.array([each.is_equal for each in Verdict])[result.verdict][self.decoded.snapshots.topic_group]
         without = np.bincount(self.decoded.snapshots.topic_group[unknown], minlength=len(self.is_refused))
         return Moving(result.party, result.slots, result.held, result.subscribed, without == 0, self.is_refused)
 
