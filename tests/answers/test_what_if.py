@@ -102,7 +102,12 @@ def test_a_state_may_be_named(ledger):
         ("pay", {"without": ["x"]}, "UNKNOWN_MEMBER", "no member 'x' in this state; members: m, n"),
         ("dark", {}, "TOPIC_NOT_LISTED", "no topic listing has x at the time of log/dev/dark/1: the partition counts"),
         ("share", {}, "NOT_COMPUTED", "group 'share' is a share group; expected classic or consumer"),
-        ("pay", {"assignor": "ranje"}, "UNKNOWN_ASSIGNOR", "assignor is 'ranje'; expected one of range"),
+        (
+            "pay",
+            {"assignor": "ranje"},
+            "UNKNOWN_ASSIGNOR",
+            "assignor is 'ranje'; did you mean range? expected one of range",
+        ),
         ("unnamed", {}, "NOT_COMPUTED", "log/dev/unnamed/1 names no assignor: name the one to compute"),
         ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; known: pay"),
         ("p*", {}, "UNKNOWN_GROUP", "this is answered for one group; the pattern 'p*' matches pay: name one"),

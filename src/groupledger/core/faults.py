@@ -6,6 +6,8 @@ asked. A bug of ours is any other exception and is never caught.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from enum import StrEnum
 
 from groupledger.core.secrets import without_secrets
@@ -22,6 +24,13 @@ class Code(StrEnum):
         member._value_ = code
         member.what = what
         return member
+
+
+def expected_one_of(got: str, known: Iterable[str]) -> str:
+    """Return what a message says is expected, after the names that look like the one it got."""
+    names = list(known)
+    near = ", ".join(difflib.get_close_matches(got, names, n=3))
+    return f"did you mean {near}? " * bool(near) + f"expected one of {', '.join(names)}"
 
 
 class Fault(Exception):

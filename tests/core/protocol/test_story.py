@@ -104,6 +104,15 @@ def test_a_pace_is_read():
             "events.0.at_ms is 9007199254740993; expected a whole number from 0",
         ),
         ({"form": []}, "form is []; expected one of kip"),
+        ({"form": None}, "form is nothing; expected one of kip"),
+        ({"times": None}, "times is nothing; expected an object of milliseconds"),
+        ({"pace": None}, "pace is nothing; expected an object of milliseconds"),
+        ({"generation": None}, "generation is nothing; expected a whole number from 0"),
+        ({"consumer_group": None}, "consumer_group is nothing; expected an object"),
+        (
+            {"events": [{**JOIN, "at_ms": 5}, {"event": "leave", "member": "a"}, {"event": "wait", "at_ms": 4}]},
+            "events.2.at_ms is 4; expected a whole number from 5, the time of an event before it",
+        ),
         ({"consumer_group": []}, "consumer_group is []; expected an object"),
         ({"consumer_group": {"x": 1}}, "consumer_group is 'x'; expected one of heartbeat_interval_ms"),
         (

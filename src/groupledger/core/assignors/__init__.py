@@ -19,7 +19,7 @@ from groupledger.core.assignors.roundrobin import roundrobin_groups
 from groupledger.core.assignors.safe import Doubt, among_subscribers, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.registry import (
     BY_NAME,
@@ -46,7 +46,7 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     Raises Fault("UNKNOWN_ASSIGNOR") for a name that is not in ASSIGNORS.
     """
     if name not in ASSIGNORS:
-        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, f"assignor is {name!r}; expected one of {', '.join(ASSIGNORS)}")
+        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, f"assignor is {name!r}; {expected_one_of(name, ASSIGNORS)}")
     assignor = ASSIGNORS[name]
     if mode == "as-kafka" or BY_NAME[name].always_safe:
         return assignor(batch)

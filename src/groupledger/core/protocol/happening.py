@@ -9,7 +9,7 @@ from typing import Any
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.group import Protocol, TopicPartition
 from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_library import require_played
@@ -136,8 +136,8 @@ def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[
         return custom[assignor].supported_protocols
     require_played(assignor)
     if assignor not in ASSIGNORS:
-        expected = ", ".join([*ASSIGNORS, *custom])
-        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; expected one of {expected}; {SOLVED_ALONE}")
+        expected = expected_one_of(assignor, [*ASSIGNORS, *custom])
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; {expected}; {SOLVED_ALONE}")
     return SUPPORTED[assignor]
 
 

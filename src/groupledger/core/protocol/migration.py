@@ -15,7 +15,7 @@ from typing import NamedTuple
 from groupledger.core.custom.group import Group as Told
 from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_step
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_library import UNPLAYED
 from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED
@@ -189,7 +189,7 @@ def _require_known(clients: Iterable[GroupClient], bounces: Iterable[Bounce]) ->
     listed = [*(client.assignors for client in clients), *(bounce.assignors for bounce in bounces)]
     unknown = sorted({each for assignors in listed for each in assignors} - SUPPORTED.keys())
     if unknown:
-        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {unknown[0]!r}; expected one of {', '.join(SUPPORTED)}")
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {unknown[0]!r}; {expected_one_of(unknown[0], SUPPORTED)}")
 
 
 class _Play:

@@ -164,13 +164,14 @@ def read_script(found: Mapping[str, Any]) -> Script:
     form = found.get("form", Form.KIP)
     require_one_of(form, list(Form), "form")
     told_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
+    _require_order(events or ())
     if told_events:
         last = f"events.{len(told_events) - 1}.together"
         require(not told_events[-1].together, last, True, "false: no event comes after this one")
     require_seats_first(told_events)
     generation = found.get("generation", 0)
     require_whole(generation, "generation", MOST_GENERATION)
-    pace, times = _pace(found.get("pace", {})), read_times(found.get("times"))
+    pace, times = _pace(found.get("pace", {})), read_times(found["times"]) if "times" in found else None
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
     protocol = coordinator_of(told_events)
@@ -187,6 +188,15 @@ def read_script(found: Mapping[str, Any]) -> Script:
         consumer_group=settings,
         generation=generation,
     )
+
+
+def _require_order(events: Iterable[Mapping[str, Any]]) -> None:
+    """Check that no event says a time before that of an earlier one; one that says none follows the one before."""
+    last = 0
+    for at, found in enumerate(events):
+        place, now = f"events.{at}.at_ms", found.get("at_ms", last)
+        require(now >= last, place, now, f"a whole number from {last:,}, the time of an event before it")
+        last = now
 
 
 def _pace(found: Any) -> Pace:

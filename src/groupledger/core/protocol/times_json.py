@@ -20,10 +20,8 @@ OF_GROUP = {
 }
 
 
-def read_times(found: Any) -> Times | None:
-    """The times of a script, None where it has none; raises Fault("BAD_SCRIPT")."""
-    if found is None:
-        return None
+def read_times(found: Any) -> Times:
+    """Read the times of a script; raises Fault("BAD_SCRIPT")."""
     require(isinstance(found, dict), "times", found, "an object of milliseconds")
     for name in found:
         require_one_of(name, [*OF_MEMBER, *OF_GROUP, MEMBERS], "times")

@@ -12,7 +12,7 @@ from typing import Any
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.input_codes import ScenarioCode
 from groupledger.core.scenario_groups import group_of
 
@@ -29,8 +29,8 @@ def solve(scenario: dict[str, Any]) -> dict[str, Any]:
     name, leader = scenario["assignor"], scenario.get("leader")
     known = CLIENT_ASSIGNORS.get(name)
     if known is None:
-        expected = ", ".join([*ASSIGNORS, *(each for each in CLIENT_ASSIGNORS if each not in ASSIGNORS)])
-        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, f"assignor is {name!r}; expected one of {expected}")
+        expected = expected_one_of(name, [*ASSIGNORS, *(each for each in CLIENT_ASSIGNORS if each not in ASSIGNORS)])
+        raise Fault(ScenarioCode.UNKNOWN_ASSIGNOR, f"assignor is {name!r}; {expected}")
     ids = [member["id"] for member in scenario["members"]]
     if leader is not None and leader not in ids:
         raise Fault(ScenarioCode.BAD_SCENARIO, f"leader is {leader!r}; expected the id of a member")
