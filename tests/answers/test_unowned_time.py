@@ -1,10 +1,13 @@
 """For how long which partitions of a group had nobody, rounds of a cooperative rebalance among them."""
 
 import pytest
+from click.testing import CliRunner
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope, scope
+from groupledger.answers.unowned import unowned_partitions
 from groupledger.answers.unowned_stretches import unowned_time
+from groupledger.cli import main
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at, wire
@@ -37,13 +40,21 @@ def states(*pairs, kind="classic"):
     return history
 
 
+def begun_late(history):
+    """The same, of which the log does not have the beginning."""
+    gap = {"cluster_id": "dev", "group_id": "pay", "incarnation": 1, "kind": "history-begins-late", "offset": 1}
+    history.rows["coverage"] = [gap | {"snapshot_id": "log/dev/pay/1", "reason": "cut"}]
+    return history
+
+
 @pytest.mark.parametrize(
     ("history", "expected"),
     [
         (states((1, ALL), (9, ALL)), []),
         (states((1, ALL), (4, LACKS), (5, ALL)), [("a-2", 4, 5, False, False)]),
         (states((1, ALL), (4, LACKS), (6, LACKS), (7, ALL)), [("a-2", 4, 7, False, False)]),
-        (states((1, LACKS), (4, ALL)), [("a-2", 1, 4, False, True)]),
+        (states((1, LACKS), (4, ALL)), [("a-2", 1, 4, False, False)]),
+        (begun_late(states((1, LACKS), (4, ALL))), [("a-2", 1, 4, False, True)]),
         (states((1, ALL), (4, LACKS)), [("a-2", 4, 30, True, False)]),
         (states((1, ALL), (4, None), (9, ALL)), []),
         (
@@ -52,7 +63,17 @@ def states(*pairs, kind="classic"):
         ),
         (states((1, ALL), (4, LACKS), (5, ALL), kind="share"), []),
     ],
-    ids=["none", "one round", "two", "from before", "still so", "empty group", "two partitions", "share"],
+    ids=[
+        "none",
+        "one round",
+        "two",
+        "from the first state",
+        "from before",
+        "still so",
+        "empty group",
+        "two partitions",
+        "share",
+    ],
 )
 def test_every_stretch_is_told_however_short(tmp_path, history, expected):
     assert asked(tmp_path, history) == (expected, 0)
@@ -111,3 +132,24 @@ def test_what_a_member_is_still_to_give_up_has_an_owner(tmp_path):
     reader = LedgerReader(write(tmp_path, **rows, topic_snapshots=[listed("a", 3)]))
     found = unowned_time(reader, scope(reader, RequestedScope("dev", "pay")), 100)
     assert [(each.partition, each.since, each.until) for each in found.stretches] == [(2, at(5), at(6))]
+
+
+def test_a_period_that_begins_in_a_stretch_shows_when_it_began(tmp_path):
+    """The state that lasted into it is the first that is looked at, and took the partition from its owner."""
+    found, _ = asked(tmp_path, states((1, ALL), (4, LACKS), (20, ALL)), since=at(6))
+    assert found == [("a-2", 4, 20, False, False)]
+
+
+def test_who_and_audit_say_since_when_in_the_same_words(tmp_path):
+    for name, history, since in (
+        ("began", states((1, LACKS), (40, LACKS)), "since"),
+        ("late", begun_late(states((1, LACKS), (40, LACKS))), "before"),
+    ):
+        place = write(tmp_path / name, **rows_of(history, topic_snapshots=[listed("a", 3, 0)]))
+        [found] = unowned_partitions(LedgerReader(place), at(40)).partitions
+        [stretch] = unowned_time(
+            LedgerReader(place), scope(LedgerReader(place), RequestedScope("dev", "pay")), 9
+        ).stretches
+        assert (found.since, found.from_before) == (stretch.since, stretch.from_before) == (at(1), since == "before")
+        said = CliRunner().invoke(main, ["who", "--unowned-since", "--ledger", place]).stdout
+        assert ("before 14:01:00" in said) is (since == "before")

@@ -6,18 +6,20 @@ smaller. Of lists that were taken apart it has no size to go by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.rows import records
+from groupledger.answers.rows import one_of, records
+from groupledger.core.history.gaps import HISTORY_BEGINS_LATE
 from groupledger.core.moment import EPOCH
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.rows import Reader, Record, Value
     from groupledger.answers.scope import Scope
+    from groupledger.answers.topic_partitions import NamedPartition
 
 Query = tuple[str, dict[str, "Value"]]
 """SQL, and the values that it names."""
@@ -181,3 +183,28 @@ def expected(states_query: str, listings_query: str) -> str:
         "SELECT b.snapshot_id, cast(sum(b.least) AS BIGINT) AS fewest, cast(sum(b.most) AS BIGINT) AS greatest "
         f"FROM ({by_topic}) b GROUP BY b.snapshot_id"
     )
+
+
+def unseen_before(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[NamedPartition]]:
+    """Return the first of these states of their groups that others came before, and the partitions each took away.
+
+    A group's very first state is one only if its history begins late: before another one there was no group.
+    """
+    first = {row["snapshot_id"]: row["previous_snapshot_id"] for row in rows if row["before"] is None}
+    late = begun_late(reader, [each for each, previous in first.items() if previous is None])
+    found: dict[str, set[NamedPartition]] = {each: set() for each in first if first[each] is not None or each in late}
+    which, named = one_of("t.snapshot_id", "snapshot", sorted(found))
+    query = (
+        "SELECT t.snapshot_id, t.topic, t.partition FROM current_ownership_changes t "
+        f"WHERE {which} AND t.to_member_id IS NULL"
+    )
+    for row in records(reader, query, **named):
+        found[row["snapshot_id"]].add((row["topic"], row["partition"]))
+    return {snapshot_id: frozenset(places) for snapshot_id, places in found.items()}
+
+
+def begun_late(reader: Reader, snapshot_ids: Iterable[str]) -> set[str]:
+    """Return those of these snapshots with which a group's history begins although the group was there before."""
+    which, named = one_of("t.snapshot_id", "snapshot", sorted(snapshot_ids))
+    query = f"SELECT t.snapshot_id FROM current_coverage t WHERE {which} AND t.kind = '{HISTORY_BEGINS_LATE}'"
+    return {row["snapshot_id"] for row in records(reader, query, **named)}

@@ -6,17 +6,18 @@ held: the partition is there, the group subscribes to its topic, and nobody has 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
 from groupledger.answers.ownership_changes import life_of
 from groupledger.answers.reach import known, reaches
+from groupledger.answers.recorded_states import begun_late
 from groupledger.answers.rows import alike, matching, one_of, records
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import states
@@ -55,7 +56,7 @@ class UnownedPartition:
 
     `age_seconds` counts to the moment, or as far as the group is known, where that is earlier. `snapshot_id` is the
     state since which that is so, `seen_in` the last one, which still says it. `last_member_id` had it last, until
-    `last_until`; None where nobody of the group is known to have had this topic's partition.
+    `last_until`; None where nobody of the group is known to have had this topic's partition. `from_before`: or longer.
     """
 
     cluster_id: str
@@ -70,6 +71,7 @@ class UnownedPartition:
     last_member_id: str | None
     last_until: datetime | None
     seen_in: str
+    from_before: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,11 @@ def unowned_partitions(
     lasts = found.last_states()
     if not lasts:
         require_names(reader, cluster, group)
-    recorded = states(reader, *found.among(lasts), [each.snapshot_id for each in lasts.values()], computed=False)
-    up_to = found.up_to(lasts)
-    of_groups = _LastSides(up_to, found.with_given(recorded, up_to))
+    recorded = states(reader, *found.among(lasts), [snapshot_id for snapshot_id, _ in lasts.values()], computed=False)
+    of_groups = _LastSides(up_to := found.up_to(lasts), found.with_given(recorded, up_to))
     rows = sorted(found.explained(of_groups), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition"))
+    late = begun_late(reader, {row.snapshot_id for row in rows if row.why is WhyUnowned.SUBSCRIBED})
+    rows = [replace(row, from_before=row.why is WhyUnowned.SUBSCRIBED and row.snapshot_id in late) for row in rows]
     chosen = [row for row in rows if _lasts_long(row, since)]
     since_when = None if since is None else placed(since, at)
     unknown = tuple(key for key in of_groups.sides if of_groups.not_counted(key))
@@ -124,18 +127,15 @@ def _lasts_long(row: UnownedPartition, since: Bound | None) -> bool:
     return row.age_seconds >= since.total_seconds()
 
 
-class _LastState(NamedTuple):
-    """The last complete state of a group, and its time."""
-
-    snapshot_id: str
-    at: datetime
+_LastStates = dict["GroupKey", tuple[str, datetime]]
+"""The last complete state of each group, and its time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LastSides:
     """The last states of groups, each with the moment up to which it is known to have lasted."""
 
-    up_to: dict[GroupKey, tuple[str, datetime]]
+    up_to: _LastStates
     known: States
 
     @property
@@ -183,7 +183,7 @@ class _Groups:
         which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
         return f"{self.of_groups} AND {which}", self.values | names
 
-    def last_states(self) -> dict[GroupKey, _LastState]:
+    def last_states(self) -> _LastStates:
         """Return the last complete state of each group."""
         where = f"{self.of_groups} AND t.complete AND t.observed_at <= :moment"
         newest = (
@@ -199,18 +199,18 @@ class _Groups:
             **self.values,
             moment=self.at,
         )
-        return {(row["cluster_id"], row["group_id"]): _LastState(row["snapshot_id"], row["at"]) for row in rows}
+        return {(row["cluster_id"], row["group_id"]): (row["snapshot_id"], row["at"]) for row in rows}
 
-    def with_given(self, recorded: States, up_to: dict[GroupKey, tuple[str, datetime]]) -> States:
+    def with_given(self, recorded: States, up_to: _LastStates) -> States:
         """Return the states, with what members had in groups that have nothing of a listed topic."""
         sides = {key: (recorded.sides[(*key, snapshot_id)], until) for key, (snapshot_id, until) in up_to.items()}
         keys = [key for key, (side, until) in sides.items() if recorded.unassigned(key[0], side, until)]
         return recorded.with_given(self.reader, *self.among(keys)) if keys else recorded
 
-    def up_to(self, lasts: dict[GroupKey, _LastState]) -> dict[GroupKey, tuple[str, datetime]]:
+    def up_to(self, lasts: _LastStates) -> _LastStates:
         """Return the snapshot of each group, and up to when it is known to have lasted."""
         read = known(self.reader)
-        return {key: (last.snapshot_id, min(self.at, read.of(key[0], last.at))) for key, last in lasts.items()}
+        return {key: (name, min(self.at, read.of(key[0], at))) for key, (name, at) in lasts.items()}
 
     def explained(self, of_groups: _LastSides) -> Iterator[UnownedPartition]:
         """Since when, and why; a partition that a later record gives to somebody is none."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.reach import known
 from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.recorded_states import listings, measured
+from groupledger.answers.recorded_states import listings, measured, unseen_before
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.topic_partitions import BY_ID
 from groupledger.core.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from groupledger.answers.recorded_states import MeasuredStates, Query
     from groupledger.answers.rows import GroupKey, Reader, Record
     from groupledger.answers.scope import Scope
+    from groupledger.answers.topic_partitions import NamedPartition
 
 PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
@@ -41,8 +42,9 @@ OwnedByTopic = Mapping[str, Mapping[str, set[int]]]
 class State:
     """A state of a group, with what was recorded for its members. It lasted from `at` to `until`.
 
-    `is_first`: what was before it was not looked at, or is not known. `is_last`: it lasted as far as is known. `gone`:
-    ids of topics that members had before, and of which no member has, or is to have, a partition any more.
+    `given_up`: where what was before it was not looked at, or is not known, the partitions that it took from members;
+    else None. `is_last`: it lasted as far as is known. `gone`: ids of topics that members had before, and of which no
+    member has, or is to have, a partition any more.
     """
 
     snapshot_id: str
@@ -51,7 +53,7 @@ class State:
     until: datetime
     topics: tuple[str, ...]
     owned: OwnedByTopic
-    is_first: bool = False
+    given_up: frozenset[NamedPartition] | None = None
     is_last: bool = False
     gone: frozenset[str] = frozenset()
 
@@ -106,7 +108,8 @@ def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) ->
                 stretch = running.get(place)
                 if stretch is None:
                     stretch = running[place] = Stretch(*place[:2], state.snapshot_id, since, until, [], set())
-                    stretch.from_before = state.is_first and since == state.at
+                    unseen = state.given_up is not None and place[:2] not in state.given_up
+                    stretch.from_before = unseen and since == state.at
                 if since == state.at:
                     stretch.snapshots.append(state.snapshot_id)
                     stretch.generations.add(state.number)
@@ -217,7 +220,7 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
         by_incarnation.setdefault(row["incarnation"], []).append(_state(row, owned, read, of_group.end))
     if left_off and rows[0]["lacked"]:  # what nobody has in it may have begun before
         first = by_incarnation[rows[0]["incarnation"]]
-        first[0] = replace(first[0], is_first=True)
+        first[0] = replace(first[0], given_up=frozenset())
     lasting = [each for some in by_incarnation.values() for each in stretches(some, listed)]
     return UnownedTime(tuple(sorted(lasting, key=_longest_first)), left_off)
 
@@ -268,7 +271,7 @@ def _lacking(of_period: MeasuredStates) -> Query:
     within_group = "OVER (PARTITION BY d.cluster_id, d.group_id, d.incarnation ORDER BY d.offset)"
     columns = (
         "d.cluster_id, d.group_id, d.group_type, d.incarnation, d.offset, d.snapshot_id, d.number, d.observed_at, "
-        "d.until_at, d.before, d.shared_topics, d.subscribed_topics, d.lacks"
+        "d.until_at, d.before, d.previous_snapshot_id, d.shared_topics, d.subscribed_topics, d.lacks"
     )
     beside = (
         f"SELECT {columns}, lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack "
@@ -286,8 +289,8 @@ def _state(row: Record, recorded: _Recorded, read: Known, end: datetime) -> Stat
     until = max(min(ended, end), row["observed_at"])
     topics = tuple(row["shared_topics"] if row["shared_topics"] is not None else row["subscribed_topics"] or ())
     had, gone = recorded.owned(row["snapshot_id"]), recorded.gone(row)
-    first = row["before"] is None
-    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, first, is_last, gone)
+    given_up = recorded.unseen_before.get(row["snapshot_id"])
+    return State(row["snapshot_id"], row["number"], row["observed_at"], until, topics, had, given_up, is_last, gone)
 
 
 class _Recorded:
@@ -311,6 +314,7 @@ class _Recorded:
         self._names = _names(
             reader, {topic for owned in self._owned.values() for topic, _ in owned if topic.startswith(BY_ID)}
         )
+        self.unseen_before = unseen_before(reader, rows)
         self._given = _given(reader, [row for row in rows if row["snapshot_id"] in self._assigned])
 
     def owned(self, snapshot_id: str) -> OwnedByTopic:

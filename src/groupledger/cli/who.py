@@ -212,7 +212,7 @@ def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartit
 
 
 def _alike(each: UnownedPartition) -> tuple[object, ...]:
-    return each.cluster_id, each.group_id, each.topic, each.since, each.why, each.snapshot_id
+    return each.cluster_id, each.group_id, each.topic, each.since, each.from_before, each.why, each.snapshot_id
 
 
 def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> tuple[object, ...]:
@@ -223,7 +223,7 @@ def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> 
         first.group_id,
         spans((each.topic, each.partition) for each in some),
         len(some),
-        clock(first.since, day),
+        "before " * first.from_before + clock(first.since, day),
         length(timedelta(seconds=first.age_seconds)),
         _WHY[first.why],
         _last_owner([short[name] for name in owners]),
