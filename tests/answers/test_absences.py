@@ -20,7 +20,7 @@ from tests.core.history.captured import log_rows, topic_changes
 from tests.core.history.records import CLICKS, Log
 
 LISTED = [TopicChange("clicks", CLICKS, 2, None, 0)]
-BOTH = {"m": {CLICKS: (0,)}, "n": {CLICKS: (1,)}}
+BOTH: dict[str, dict[str, tuple[int, ...]]] = {"m": {CLICKS: (0,)}, "n": {CLICKS: (1,)}}
 
 
 def left(group: str = "left") -> Log:

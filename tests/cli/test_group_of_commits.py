@@ -28,7 +28,7 @@ def ledger(folder: Path, log: Log, **more: object) -> str:
     """A ledger of a group with members, and of one that has these records alone."""
     of = History("pay").state(1, "m a:0,1", complete=True)
     kept = list(log_record_rows("dev", log.group, log.rows))
-    return write(folder, **rows_of(of, log_records=kept, topic_snapshots=[listed("a", 2)], **more))
+    return str(write(folder, **rows_of(of, log_records=kept, topic_snapshots=[listed("a", 2)], **more)))
 
 
 @pytest.fixture(scope="module")

@@ -49,14 +49,14 @@ def test_least_moves_stand_beside_the_moves(subscribed, moves, least, certainty,
     assert (row[c.LEAST_MOVES_CERTAINTY], row[c.FEWEST_ROUNDS]) == (certainty, rounds)
 
 
-def recorded(*listings: tuple[str, int, int], now: dict[str, str]) -> dict[str, Any]:
+def recorded(*listings: tuple[str, int, int], now: dict[str, list[tuple[str, int]]]) -> dict[str, Any]:
     """The computed row of a group whose members subscribe to t and u; `a` held all of t. Listings: topic, count, at."""
     rows = [topic_row("g/1", topic, count, at) for topic, count, at in listings]
-    for snapshot, before, has in (("g/0", None, {"a": T, "b": []}), ("g/1", "g/0", now)):
+    for snapshot, before, has in (("g/0", None, {"a": T}), ("g/1", "g/0", now)):
         said = {c.ASSIGNOR: "range", c.MEMBERS: 2, c.PREVIOUS_SNAPSHOT_ID: before, r.MOMENT: 5}
         rows.append(group_row(snapshot, **said))
         rows += [
-            member_row(snapshot, order, name, **{c.TOPICS: ["t", "u"], c.RECORDED: wire(has[name])})
+            member_row(snapshot, order, name, **{c.TOPICS: ["t", "u"], c.RECORDED: wire(has.get(name, []))})
             for order, name in enumerate("ab")
         ]
     [row] = [row for row in computed(rows)["rebalances"] if row[c.SNAPSHOT_ID] == "g/1"]

@@ -221,9 +221,11 @@ def _groups(reader: Reader, groups: set[tuple[str, str]], at: datetime) -> dict[
         f"max(CASE WHEN t.group_type = '{CONSUMER}' THEN 1 ELSE 0 END) AS consumer FROM current_group_snapshots t "
         f"WHERE {among} GROUP BY t.cluster_id, t.group_id"
     )
-    found = [tuple(row.values()) for row in records(reader, query, moment=at, **values)]
     return {
-        (cluster, group): _Group(*known, share == 1, consumer == 1) for cluster, group, *known, share, consumer in found
+        (row["cluster_id"], row["group_id"]): _Group(
+            **{name: row[name] for name in ("last", "complete")}, share=row["share"] == 1, consumer=row["consumer"] == 1
+        )
+        for row in records(reader, query, moment=at, **values)
     }
 
 
