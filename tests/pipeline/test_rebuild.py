@@ -15,7 +15,15 @@ from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
 from groupledger.sinks.ledger import LedgerLocation, init
-from groupledger.tables import CALLBACKS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE
+from groupledger.tables import (
+    CALLBACKS,
+    GROUP_SNAPSHOTS,
+    LOG_RECORDS,
+    MEMBER_SNAPSHOTS,
+    OWNERSHIP_CHANGES,
+    QUARANTINE,
+    RUNS,
+)
 from tests.pipeline.ledgers import Workspace, invocation
 
 pytestmark = pytest.mark.long
@@ -135,3 +143,44 @@ def test_a_run_that_commits_meanwhile_is_not_taken_for_lost(copy, monkeypatch):
 
     monkeypatch.setattr("groupledger.pipeline.rebuild.init", overtaken)
     assert rebuilt(copy).remade == ()
+
+
+PARTITION = {"partition": "log_partition"}
+OLDER = "0.0.1+0123456789abcdef"
+
+
+def older_run(space):
+    """Let the ingest be of a version that made other rows of the same records."""
+    name = space.location.identifier(RUNS)
+    space.spark.sql(
+        f"UPDATE {name} SET result_digest = 'other', code_digest = '{OLDER}' WHERE run_id = 'nightly' AND "
+        "status = 'committed'"
+    )
+
+
+def test_rows_that_this_version_makes_otherwise_are_refused_before_anything_is_written(copy):
+    older_run(copy)
+    copy.spark.sql(f"DELETE FROM {copy.location.identifier(MEMBER_SNAPSHOTS)}")
+    before = {table.name: copy.rows(table) for table in DERIVED}
+    with pytest.raises(Fault) as caught:
+        rebuilt(copy)
+    assert caught.value.code == "REBUILT_DIFFERENT"
+    said = caught.value.message
+    assert said.startswith("run 'nightly' (member_snapshots has 0 of ")
+    assert f" was computed by {OLDER}; 0.1.0+" in said
+    assert said.endswith(
+        "that is no further damage. Nothing of it was written; rebuild with "
+        f"{OLDER}, or ingest the ledger's log_records into a new ledger (docs/faults.md)"
+    )
+    assert {table.name: copy.rows(table) for table in DERIVED} == before
+
+
+def test_the_records_of_a_ledger_are_a_source_of_a_new_one(filled, copy, new_workspace):
+    """What is to be done with a ledger that cannot be rebuilt."""
+    records = SourceSettings(
+        kind="offsets-delta", path=str(Path(copy.location.path, LOG_RECORDS.name)), columns=PARTITION
+    )
+    space = new_workspace("anew")
+    space.ingest(TOPICS, records)
+    for table in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES):
+        assert space.rows(table) == filled[2][table.name]

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger import tables
-from groupledger.core.digest import result_digest
+from groupledger import __version__, tables
+from groupledger.core.digest import code_digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.remaking import RemadeRows, Remaking
 from groupledger.sinks import runs
-from groupledger.sinks.append import Written, digests, stamp, stored
+from groupledger.sinks.append import Written, digests, measured, stamp, stored
 from groupledger.sinks.aside import folder_of, move_aside
 from groupledger.sinks.changes import overwrite_rows
 from groupledger.sinks.ledger import check_for_writing, init, stands
@@ -30,7 +32,7 @@ from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
@@ -140,10 +142,8 @@ class _Rebuild:
             self._require_raw(run, short)
             if short or not self._same(run):
                 rows = self.remaking.made(run)
-                for table in short or self._filled(run):
-                    yield self._overwritten(run, table, rows)
-                if not self._same(run):
-                    raise self._different(run)
+                for table, again in self._again(run, short, rows).items():
+                    yield self._overwritten(run, table, again)
                 rows.release()
 
     def _require_raw(self, run: runs.Run, short: list[Table]) -> None:
@@ -153,6 +153,19 @@ class _Rebuild:
                 expected, there = run.counts_out.get(table.name, 0), self._there(run, table)
                 raise damaged(table.name, f"of {expected} rows of run {run.run_id!r} {there} are there")
 
+    def _again(self, run: runs.Run, short: list[Table], rows: RemadeRows) -> dict[Table, DataFrame]:
+        """Return the rows to write, by table: those that are missing, or all if others were changed as well.
+
+        Raises Fault("REBUILT_DIFFERENT") before anything is written if they are not the rows that the run committed.
+        """
+        filled = self._filled(run)
+        for chosen in (short, [*short, *(table for table in filled if table not in short)]):
+            made = {table: stamp(table, rows.of(table), run.attempt_id, run.schema_version) for table in chosen}
+            found = {table.name: measured(table, again).get(run.attempt_id) for table, again in made.items()}
+            if made and self._same(run, found):
+                return made
+        raise self._different(run)
+
     def _filled(self, run: runs.Run) -> list[Table]:
         """The tables with rows of the attempt that can be made again: some row of one is not what was written."""
         return [table for table in STAMPED if self._there(run, table) and table.name not in RAW]
@@ -161,23 +174,35 @@ class _Rebuild:
         written = self.contents[table.name].get(run.attempt_id)
         return written.rows if written else 0
 
-    def _overwritten(self, run: runs.Run, table: Table, rows: RemadeRows) -> Remade:
+    def _overwritten(self, run: runs.Run, table: Table, again: DataFrame) -> Remade:
         """One commit that takes what is left of the attempt's rows and puts all of them there."""
-        again = stamp(table, rows.of(table), run.attempt_id, run.schema_version)
         mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)
         overwrite_rows(again, self.location, table, mine)
         self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
         return Remade(table.name, run.run_id, self._there(run, table))
 
-    def _same(self, run: runs.Run) -> bool:
-        """Whether the rows of the attempt have the digest that it committed."""
-        written = [found for table in STAMPED if (found := self.contents[table.name].get(run.attempt_id))]
+    def _same(self, run: runs.Run, made: Mapping[str, Written | None] = MappingProxyType({})) -> bool:
+        """Whether the rows of the attempt have the digest that it committed, some tables as they are `made` again."""
+        there = {table.name: self.contents[table.name].get(run.attempt_id) for table in STAMPED}
+        written = [found for found in (there | dict(made)).values() if found]
         return result_digest(digests(written)) == run.result_digest
 
     def _different(self, run: runs.Run) -> Fault:
-        counts = ", ".join(
-            f"{table.name} {self._there(run, table)} of {run.counts_out.get(table.name, 0)}" for table in STAMPED
-        )
-        what = f"run {run.run_id!r} wrote other rows than those that can be made now ({counts})"
-        way_out = f"rebuild with the version that wrote them, {run.code_digest}, or ingest into a new ledger"
-        return Fault("REBUILT_DIFFERENT", f"{what}; {way_out}")
+        """Say why its rows cannot be made again; they are left as they are."""
+        lacking = [
+            f"{table.name} has {self._there(run, table):,} of {run.counts_out.get(table.name, 0):,} rows"
+            for table in STAMPED
+            if self._there(run, table) != run.counts_out.get(table.name, 0)
+        ]
+        what = f"run {run.run_id!r} ({'; '.join(lacking) or 'all rows are there, some were changed'})"
+        now = code_digest(files("groupledger"), __version__)
+        if run.code_digest == now:
+            why = "wrote other rows than this same version makes of what it read, which was changed, too"
+            way_out = "restore the ledger from a backup, or ingest the sources into a new one"
+        else:
+            why = (
+                f"was computed by {run.code_digest}; {now}, which makes other rows of the same records, since what it "
+                "computes was mended in between: that is no further damage"
+            )
+            way_out = f"rebuild with {run.code_digest}, or ingest the ledger's log_records into a new ledger"
+        return Fault("REBUILT_DIFFERENT", f"{what} {why}. Nothing of it was written; {way_out} (docs/faults.md)")
