@@ -167,7 +167,7 @@ def test_rows_that_this_version_makes_otherwise_are_refused_before_anything_is_w
     assert caught.value.code == "REBUILT_DIFFERENT"
     said = caught.value.message
     assert said.startswith("run 'nightly' (member_snapshots has 0 of ")
-    assert f" was computed by {OLDER}; 0.1.0+" in said
+    assert f" was computed by {OLDER}; this version, 0.1.0+" in said
     assert said.endswith(
         "that is no further damage. Nothing of it was written; rebuild with "
         f"{OLDER}, or ingest the ledger's log_records into a new ledger (docs/faults.md)"

@@ -13,8 +13,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.spoken import assigned_by
+from groupledger.answers.generations import CLASSIC, assigned_by
 from groupledger.answers.topic_partitions import held
 
 if TYPE_CHECKING:

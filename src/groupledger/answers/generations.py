@@ -17,6 +17,7 @@ from groupledger.answers.names import unknown_group
 from groupledger.answers.rows import matching, records
 from groupledger.core.faults import Fault
 from groupledger.core.moment import iso
+from groupledger.core.registry import DEFAULT_ASSIGNOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -65,6 +66,11 @@ class Selected(NamedTuple):
     chosen: Record
     same_number: list[Record]
     others: tuple[OtherRebalance, ...]
+
+
+def assigned_by(group_type: str, assignor: str | None) -> str | None:
+    """Return the assignor of a state: of a KIP-848 group whose members name none the server's default."""
+    return DEFAULT_ASSIGNOR if assignor is None and group_type == "consumer" else assignor
 
 
 def told_states(condition: str, of_classic: str = "true") -> str:

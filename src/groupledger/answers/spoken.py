@@ -49,11 +49,6 @@ OF_TOPICS = frozenset(("topic-appeared", "topic-deleted", "partitions-added", "t
 """Causes that are about a topic."""
 
 
-def assigned_by(group_type: str, assignor: str | None) -> str | None:
-    """Return the assignor of a state: of a KIP-848 group whose members name none the server's default."""
-    return DEFAULT_ASSIGNOR if assignor is None and group_type == "consumer" else assignor
-
-
 def assignor_of(group_type: str, assignor: str | None, members: int) -> str | None:
     """Return the assignor of a state for a column: `uniform (server default)` if the members of a group name none."""
     return SERVER_DEFAULT if assignor is None and group_type == "consumer" and members > 0 else assignor

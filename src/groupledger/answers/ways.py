@@ -13,10 +13,9 @@ from enum import StrEnum
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.generations import CLASSIC
+from groupledger.answers.generations import CLASSIC, assigned_by
 from groupledger.answers.recorded_states import CONSUMER, states
 from groupledger.answers.rows import one_of, records
-from groupledger.answers.spoken import assigned_by
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.registry import DEFAULT_ASSIGNOR
 

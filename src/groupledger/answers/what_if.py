@@ -6,11 +6,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.generations import CLASSIC, choose, cluster_of, snapshots_of
+from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
 from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.recorded_states import CONSUMER
 from groupledger.answers.rows import matching, records
-from groupledger.answers.spoken import assigned_by, numbered
+from groupledger.answers.spoken import numbered
 from groupledger.answers.states import states
 from groupledger.answers.topic_partitions import partitions
 from groupledger.core.faults import Fault

@@ -201,8 +201,8 @@ class _Rebuild:
             way_out = "restore the ledger from a backup, or ingest the sources into a new one"
         else:
             why = (
-                f"was computed by {run.code_digest}; {now}, which makes other rows of the same records, since what it "
-                "computes was mended in between: that is no further damage"
+                f"was computed by {run.code_digest}; this version, {now}, makes other rows of the same records, as "
+                "what is computed changed in between: that is no further damage"
             )
             way_out = f"rebuild with {run.code_digest}, or ingest the ledger's log_records into a new ledger"
         return Fault("REBUILT_DIFFERENT", f"{what} {why}. Nothing of it was written; {way_out} (docs/faults.md)")
