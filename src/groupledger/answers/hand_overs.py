@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.names import commits_left_out
 from groupledger.answers.recorded_history import group_log, recorded_history
+from groupledger.answers.recorded_states import BEGINS_LATE
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.core.faults import Fault
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from groupledger.core.history.rows import GroupSnapshotRow
 
 NO_COMMITS = "NO_COMMITS"
-BEGINS_LATE = "history-begins-late"
 MISSING = (BEGINS_LATE, "generations-skipped", "epochs-skipped", "record-unreadable", "tombstone-missing")
 """Coverage of records that are not there: commits may be missing with them."""
 

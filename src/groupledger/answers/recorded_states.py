@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.rows import one_of, records
-from groupledger.core.history.gaps import HISTORY_BEGINS_LATE
 from groupledger.core.moment import EPOCH
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ CONSUMER = "consumer"
 RECORDED, TARGET = "recorded", "target"
 """Columns of a member: what it has, and what it is to have."""
 SHARE = "share"
+BEGINS_LATE = "history-begins-late"
+"""A gap of a group's history (`core.history.gaps`, which loads the fold)."""
 ASSIGNED = (
     f"s.group_type IN ('{CLASSIC}', '{CONSUMER}') AND s.members > 0 AND s.complete "
     "AND coalesce(s.protocol_type, 'consumer') = 'consumer'"
@@ -206,5 +207,5 @@ def unseen_before(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset
 def begun_late(reader: Reader, snapshot_ids: Iterable[str]) -> set[str]:
     """Return those of these snapshots with which a group's history begins although the group was there before."""
     which, named = one_of("t.snapshot_id", "snapshot", sorted(snapshot_ids))
-    query = f"SELECT t.snapshot_id FROM current_coverage t WHERE {which} AND t.kind = '{HISTORY_BEGINS_LATE}'"
+    query = f"SELECT t.snapshot_id FROM current_coverage t WHERE {which} AND t.kind = '{BEGINS_LATE}'"
     return {row["snapshot_id"] for row in records(reader, query, **named)}
