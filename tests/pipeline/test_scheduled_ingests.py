@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from groupledger.config.sample import CAPTURES
-from groupledger.pipeline import ingest as ingesting
+from groupledger.pipeline import gathering
 from groupledger.sinks import runs
 from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS
 
@@ -37,7 +37,7 @@ def out_of_reach(space):
 
 
 def test_files_are_gathered_before_they_are_many(workspace, monkeypatch):
-    monkeypatch.setattr(ingesting, "MOST_FILES", 2)
+    monkeypatch.setattr(gathering, "MOST_FILES", 2)
     cuts = (0, 60, 100, CUT, 10_000)
     for number, (first, end) in enumerate(pairwise(cuts)):
         workspace.ingest(workspace.source(f"{number}.jsonl", piece(first, end)), buckets=1)

@@ -91,7 +91,7 @@ def read(*given, end=10, errors=(), keep=False):
     """Offsets of the records, and the counts."""
     reader = StretchReader(Address("h:1", {}, 30), keep)
     clock = count()
-    found = list(batches(reader, OffsetRange(4, 0, end), Consumer(*given), list(errors), lambda: next(clock)))
+    found = list(batches(reader, [OffsetRange(4, 0, end)], Consumer(*given), list(errors), lambda: next(clock)))
     rows = pa.Table.from_batches(found, BATCH).to_pylist()
     *records, consumed, left_out = rows
     assert all(each["partition"] == 4 and each[PROBLEM] is None for each in records)
@@ -139,8 +139,45 @@ def test_records_have_the_leader_epoch_of_their_batch():
 def test_large_stretches_come_in_batches():
     records = [Record(at, GROUP, bytes(3)) for at in range(12_000)]
     reader = StretchReader(Address("h:1", {}, 30), False)
-    found = [each.num_rows for each in batches(reader, OffsetRange(4, 0, 12_000), Consumer(records), [], lambda: 0)]
+    found = [each.num_rows for each in batches(reader, [OffsetRange(4, 0, 12_000)], Consumer(records), [], lambda: 0)]
     assert found == [5_000, 5_000, 2_000, 2]
+
+
+class Placed(Record):
+    """A record that says its log partition."""
+
+    place = 0
+
+    def partition(self):
+        return self.place
+
+
+class Ended(Event):
+    """An event of a log partition, or of none."""
+
+    place = -1
+
+    def partition(self):
+        return self.place
+
+
+def of(partition, found):
+    found.place = partition
+    return found
+
+
+def test_several_stretches_by_one_consumer():
+    """Records of the ranges come mixed; what is of none, or of a range that is done, does no harm."""
+    first = [of(7, Placed(0)), of(9, Placed(5)), of(7, Placed(1)), Ended("_TRANSPORT"), of(7, Placed(2))]
+    second = [of(7, Ended("_PARTITION_EOF", 3)), of(9, Placed(6, COMMIT)), of(9, Ended("_PARTITION_EOF", 8))]
+    reader = StretchReader(Address("h:1", {}, 30), False)
+    ranges = [OffsetRange(7, 0, 2), OffsetRange(9, 5, 8)]
+    found = pa.Table.from_batches(batches(reader, ranges, Consumer(first, second), [], lambda: 0), BATCH).to_pylist()
+    told = [(each["partition"], each["offset"], each[PROBLEM], each[NUMBER]) for each in found]
+    assert told == [
+        *((7, 0, None, None), (7, 1, None, None), (7, None, ENTRIES, 2), (7, None, OFFSET_COMMIT_LEFT_OUT, 0)),
+        *((9, 5, None, None), (9, None, ENTRIES, 2), (9, None, OFFSET_COMMIT_LEFT_OUT, 1)),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from groupledger.tables import COVERAGE
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import SourceSettings
@@ -41,7 +42,10 @@ OFFSETS_PARTITIONS = "offsets_partitions"
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """What an ingest takes from a cluster. `logs` and `listings` are empty where there is nothing new."""
+    """What an ingest takes from a cluster. `logs` and `listings` are empty where there is nothing new.
+
+    `few`: what `logs` read, where it is so little that it is here already (`kafka_records.BATCH`).
+    """
 
     cluster_id: str
     since: int  # number of the cluster's last commit: what is read again later is another run
@@ -51,6 +55,7 @@ class ClusterReading:
     logs: tuple[Rows, ...]
     listings: tuple[Rows, ...]
     asked: datetime  # before the ends of its log were asked for
+    few: pa.Table | None
 
     @property
     def reached(self) -> dict[str, Any]:
@@ -105,14 +110,24 @@ def read_cluster(
     require_same_cluster(source, named, state.cluster_id)
     last = last_reached(commits, state.cluster_id)
     plan = planned(last.offsets, state.ends, source.max_records)
-    logs = [_records(spark, source, address, plan, state)] if plan.stretches else []
+    reader = None if source.reader == SPARK_READER else StretchReader(address, source.keeps_offset_commits)
+    few = None if reader is None else reader.few(*plan.stretches)
+    logs = [_records(spark, source, plan, state, reader, few)] if plan.stretches else []
     listings = (
         [topic_listing(spark, source, state.cluster_id, state.topics, asked)]
         if state.topics_digest != last.topics
         else []
     )
     return ClusterReading(
-        state.cluster_id, last.sequence, plan, state.topics_digest, len(state.ends), tuple(logs), tuple(listings), asked
+        state.cluster_id,
+        last.sequence,
+        plan,
+        state.topics_digest,
+        len(state.ends),
+        tuple(logs),
+        tuple(listings),
+        asked,
+        few,
     )
 
 
@@ -177,15 +192,25 @@ def require_same_cluster(source: SourceSettings, named: str | None, found: str) 
         raise Fault("CLUSTER_DIFFERS", f"{said}; check the address, or leave cluster_id out: the cluster says its own")
 
 
-def _records(spark: SparkSession, source: SourceSettings, address: Address, plan: LogPlan, state: ClusterState) -> Rows:
-    """The records of a plan, by the reader that is configured."""
-    pieces, commits = plan.pieces(PIECE_OFFSETS), source.keeps_offset_commits
-    partitions = [stretch.partition for stretch in plan.stretches]
-    if source.reader == SPARK_READER:
-        java = Address(address.bootstrap, java_options(resolved(source.options)), address.timeout_seconds)
+def _records(
+    spark: SparkSession,
+    source: SourceSettings,
+    plan: LogPlan,
+    state: ClusterState,
+    reader: StretchReader | None,
+    few: pa.Table | None,
+) -> Rows:
+    """The records of a plan, by the reader that is configured, or those that are here."""
+    pieces, partitions = plan.pieces(PIECE_OFFSETS), [stretch.partition for stretch in plan.stretches]
+    if reader is None:
+        options, commits = java_options(resolved(source.options)), source.keeps_offset_commits
+        java = Address(address_of(source).bootstrap, options, source.timeout_seconds)
         found = spark_kafka_log.frame(spark, java, plan.stretches, len(pieces))
         return offsets_log.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits)
-    stretches = kafka_log.frame(spark, StretchReader(address, commits), pieces, state.cluster_id)
+    if few is not None:
+        stretches = spark.createDataFrame(few, kafka_log.FIELDS)
+    else:
+        stretches = kafka_log.frame(spark, reader, pieces, state.cluster_id)
     return offsets_log.of_stretches(stretches, source.place, state.cluster_id, partitions)
 
 

@@ -9,20 +9,22 @@ found.release()
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.engine.envelope import COUNTS, DATA, TABLE, Envelope, NamedCount, counts_of, opened
+from groupledger.engine.envelope import COUNTS, DATA, TABLE, Envelope, NamedCount, counts_of, opened, sealed
 from groupledger.engine.table_files import FilesOfAttempt
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
 from groupledger.sinks.ledger import folders_for_files
 from groupledger.sinks.runs import MOST_MEMBERS
+from groupledger.tables import BY_NAME
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
@@ -61,6 +63,15 @@ class Enveloped:
         except BaseException:  # a later attempt in the same session must not find what this one computed
             found.release()
             raise
+        return found
+
+    @classmethod
+    def in_files(cls, tables: Mapping[str, pa.Table], counts: list[NamedCount], files: FilesOfAttempt) -> Enveloped:
+        """Write rows of tables into files here, as workers do."""
+        found = cls(Counter(), counts, defaultdict(list), None)
+        for name, rows in tables.items():
+            for envelope in sealed(BY_NAME[name], rows, files):
+                found._take(envelope)
         return found
 
     def _take(self, envelope: Envelope) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -26,18 +26,20 @@ from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.described import last_snapshots
 from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.enveloped import Enveloped, files_of
+from groupledger.pipeline.few_records import FewRecords, few_records
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
+from groupledger.pipeline.gathering import gather
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET, NEWEST
 from groupledger.pipeline.offset_commits import COMMITS, WORTH_TELLING
 from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
-from groupledger.sinks import runs, upkeep
+from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append, digest_counts, digests
 from groupledger.sinks.ledger import check_for_writing
 from groupledger.sinks.locks import turn
-from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
+from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sources import snapshot_tables, topic_listings
 from groupledger.tables import columns as c
 
@@ -47,11 +49,6 @@ if TYPE_CHECKING:
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.ledger import LedgerLocation
-
-MOST_FILES = 64
-"""Small files of a table beyond which an ingest gathers them: seconds in every 64th, where each would open them all."""
-GATHERED = (tables.LOG_RECORDS, tables.TOPIC_SNAPSHOTS, *FILLED)
-"""Tables to which an ingest adds files."""
 
 NEW, ROWS = "new", "rows"
 
@@ -114,8 +111,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         reading = read_sources(spark, config, seen.commits, invocation, last_snapshots(spark, location))
         guards = tuple(map(guard_of, reading.clusters))
         attempt = _attempt(config, invocation, reading, guards)
-    committed = runs.counted(spark, location, seen, attempt)
-    if committed is not None:
+    if (committed := runs.counted(spark, location, seen, attempt)) is not None:
         return IngestSummary(committed, True, timings.by_stage)
     if reading.may_be_empty and all(map(seen.last, guards)):
         last = _last(spark, location, seen, guards)
@@ -123,32 +119,20 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
             with timings.stage("commit"):
                 known.note_nothing_new(spark, location, seen, reading, invocation)
             return IngestSummary(last, False, timings.by_stage, nothing_new=True)
-    with timings.stage("gather"):
-        _gather(spark, location, config)
-    with timings.stage("plan"):
-        runs.plan(spark, location, attempt)
     past = Past(spark, location, seen.commits, guards, reading.stated)
-    work = Work(past, config, attempt.attempt_id)
+    with timings.stage("gather"):
+        gather(spark, location, config.maintain)
+    with timings.stage("plan"):
+        few = few_records(past, reading, config.limits.max_record_bytes, attempt.attempt_id)
+        runs.plan(spark, location, attempt)
+    work = Work(past, config, attempt.attempt_id, few)
+    reading = reading if few is None else reading.without_rows()
     with reading.faults():
         _read(work, reading, timings)
     with timings.stage("commit"):
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions, **work.known(reading)})
         run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
-
-
-def _gather(spark: SparkSession, location: LedgerLocation, config: Config) -> None:
-    """Bring the small files of a table together where they have become many, so that a follower needs no upkeep.
-
-    Each is a commit of its own, which changes no row; where others write at that moment, a later ingest does it. What
-    no reader can need any longer is then removed.
-    """
-    settings = config.maintain
-    for table in GATHERED:
-        if upkeep.small_files(spark, location, table, settings.file_mb) > MOST_FILES:
-            with suppress(WriteConflict):
-                upkeep.gather(spark, location, table, settings.file_mb)
-                upkeep.vacuum(spark, location, table, settings.vacuum_hours)
 
 
 def _last(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView, guards: tuple[str, ...]) -> runs.Run:
@@ -167,7 +151,7 @@ def _read(work: Work, reading: Reading, timings: Timings) -> None:
     with timings.stage("records"):
         work.take_records(reading)
     with timings.stage("fold"):
-        folded = work.fold(into_files=True) if reading.logs else None
+        folded = work.fold(into_files=True) if work.few or reading.logs else None
     with timings.stage("write"):
         try:
             work.write(folded, reading)
@@ -193,10 +177,10 @@ def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: t
 
 
 class Work:
-    """One attempt under way: what it has counted and written so far."""
+    """One attempt under way: what it has counted and written so far. `few`: all of its records, if they are here."""
 
-    def __init__(self, past: Past, config: Config, attempt_id: str) -> None:
-        self.past, self.config, self.attempt_id = past, config, attempt_id
+    def __init__(self, past: Past, config: Config, attempt_id: str, few: FewRecords | None = None) -> None:
+        self.past, self.config, self.attempt_id, self.few = past, config, attempt_id, few
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
         self.newest = known.NewestRead()
@@ -227,8 +211,9 @@ class Work:
 
     def take_records(self, reading: Reading) -> None:
         """Append the records that are new; count what was read, and what was read before."""
-        records = union(rows.good for rows in reading.logs)
-        if records is None:
+        if self.few is not None:
+            return self._keep_few(self.few)
+        if (records := union(rows.good for rows in reading.logs)) is None:
             return
         rows = sorted_out(self.past, records)
         left = self._take(reading, rows)[MAYBE]
@@ -266,6 +251,8 @@ class Work:
 
         `into_files`: the workers write the rows into files, if the ledger takes such.
         """
+        if self.few is not None:
+            return self._counted(self.few.folded())
         mine, tells_commits = self._mine(tables.LOG_RECORDS), self._may_be_worth_telling()
         extent = touched(mine, tells_commits=tells_commits).persist()
         try:
@@ -285,13 +272,17 @@ class Work:
         for cluster_id, number in given.commits.items():
             self.counts[f"{cluster_id}/unused.{RecordKind.OFFSET_COMMIT}"] += number
         files = files_of(self.past.spark, self.past.location, FILLED, self.attempt_id) if into_files else None
-        folded = Enveloped.of(fold_buckets(given.rows, given.buckets, FoldSettings(), files), files)
+        folded = self._counted(Enveloped.of(fold_buckets(given.rows, given.buckets, FoldSettings(), files), files))
+        given.release()
+        return folded
+
+    def _counted(self, folded: Enveloped) -> Enveloped:
+        """Count what became of the records that were folded."""
         for count in folded.counts:
             if count.name == FOLDED_AGAIN:
                 self.late_groups += count.rows
             elif count.name != RECORDS:  # counted where they were read
                 self.counts[f"{count.cluster_id}/{count.name}"] += count.rows
-        given.release()
         return folded
 
     def _take_positions(self, mine: DataFrame, extent: DataFrame, *, tells_commits: bool) -> NewRecords:
@@ -300,11 +291,22 @@ class Work:
         ends = extent.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
             F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.unix_millis(F.max(NEWEST)), F.sum(RECORDS), commits
         )
-        rows = sorted(ends.collect())
+        self._note_positions(rows := sorted(ends.collect()))
+        return NewRecords(mine, extent, *(sum(row[number] for row in rows) for number in (-2, -1)))
+
+    def _note_positions(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Note rows of cluster, log partition, first and last offset, and the newest time (ms)."""
         self.newest.add((row[0], row[1], row[4]) for row in rows)
         for cluster_id, partition, first, last, *_ in rows:
             self.positions.setdefault(cluster_id, {})[str(partition)] = [first, last]
-        return NewRecords(mine, extent, *(sum(row[number] for row in rows) for number in (-2, -1)))
+
+    def _keep_few(self, few: FewRecords) -> None:
+        """Append few records, count what was read, and say which offsets."""
+        kept = few.kept().append_files(self.past.spark, self.past.location, tables.LOG_RECORDS)
+        self._appended(kept or Written(tables.LOG_RECORDS.name, 0, ()))
+        self._note_positions(few.extents())
+        self.newest.add(few.newest())
+        self.counts.update(few.counts())
 
     def known(self, reading: Reading) -> dict[str, Any]:
         """Up to when each cluster of the ledger is known, for `runs.inputs`."""

@@ -93,9 +93,14 @@ class Past:
                 return None
         return found
 
+    @property
+    def met_strays(self) -> list[str]:
+        """The attempts that met strays."""
+        return [commit.attempt_id for commit in self.commits if _met_strays(commit)]
+
     def strayed(self) -> DataFrame | None:
         """The groups of these clusters of which an earlier ingest met strays; None: none did."""
-        attempts = [commit.attempt_id for commit in self.commits if _met_strays(commit)]
+        attempts = self.met_strays
         if not attempts:
             return None
         strays = F.col(c.CODE) == OTHER_LOG_PARTITION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +134,10 @@ class Reading:
     def stated(self) -> dict[str, int]:
         """By cluster, the number of log partitions that its sources state."""
         return stated_partitions(self.described["sources"])
+
+    def without_rows(self) -> Reading:
+        """The same reading, of which no row is left to be taken."""
+        return replace(self, sources=tuple(replace(each, parts=(), arrivals=()) for each in self.sources), logs=())
 
     @property
     def digest(self) -> str:

@@ -11,8 +11,8 @@ import json
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
@@ -47,6 +47,28 @@ def rows_in_files(spark: SparkSession, folder: Path, attempts: Collection[str]) 
         return reader.parquet(*(literal_path(f"file:{folder / name}") for name in names))
     none = (f"cast(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in schema)
     return spark.range(0).where("false").selectExpr(*none)  # the optimizer sees that there is nothing
+
+
+def verified_rows(
+    folder: Path, columns: Sequence[str], condition: Any, attempts: Collection[str] | None = None
+) -> list[dict[str, Any]] | None:
+    """Return the rows for which an expression of Arrow's holds; each page is held against its checksum.
+
+    With `attempts` only files that may have rows of these are opened. None as in `rows_in_files`.
+    """
+    from pyarrow import ArrowException, parquet
+
+    table = plain_table(folder)
+    if table is None:
+        return None
+    names = table.get_add_actions()["path"].to_pylist() if attempts is None else list(_files(table, sorted(attempts)))
+    if any(_ELSEWHERE.search(name) for name in names):
+        return None
+    places, how = [folder / name for name in names], {"filters": condition, "page_checksum_verification": True}
+    try:
+        return parquet.read_table(places, columns=list(columns), **how).to_pylist() if places else []
+    except (OSError, ArrowException):
+        return None
 
 
 def plain_table(folder: Path) -> DeltaTable | None:

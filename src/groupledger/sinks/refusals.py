@@ -101,10 +101,10 @@ def is_conflict(error: Exception) -> bool:
 
 @contextmanager
 def engine_errors_as_faults(location: LedgerLocation) -> Iterator[None]:
-    """Errors of the engine that a user can mend, as faults; all others as they are."""
+    """Errors of the engine that a user can mend, as faults, and those of files written here; all others as they are."""
     try:
         yield
-    except ENGINE_ERRORS as error:
+    except (*ENGINE_ERRORS, OSError, ValueError) as error:
         fault = explained(error, location)
         if fault is None:
             raise

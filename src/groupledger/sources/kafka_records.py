@@ -6,7 +6,9 @@ Runs in the tasks of a Spark job: everything it needs is passed in, and nothing 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import compress, repeat
 from operator import methodcaller, not_
@@ -36,6 +38,8 @@ CONSUMER: dict[str, Any] = {
 _AT_ONCE = 10_000
 _ROWS, _BYTES = 5_000, 8 * 2**20
 """Of a batch: maximum rows, and the bytes above which no row is added."""
+_FEW, _FEW_BYTES = 20_000, 32 * 2**20
+"""Offsets, and bytes of the records, that a driver reads itself: a task costs more than they do."""
 _POLL_SECONDS = 0.2
 _END = "_PARTITION_EOF"
 _KEY = methodcaller("key")
@@ -52,8 +56,8 @@ BATCH = pa.schema(
         (NUMBER, pa.int64()),
     ]
 )
-"""A row is a record, except the last two of a range: the NUMBER of records consumed for it (PROBLEM is ENTRIES), with
-the time of the newest one, and the number of offset commits among them that were left out."""
+"""A row is a record, except the last two of each range: the NUMBER of records consumed for it (PROBLEM is ENTRIES),
+with the time of the newest one, and the number of offset commits among them that were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,34 +67,69 @@ class StretchReader:
     address: Address
     offset_commits: bool
 
-    def read(self, stretch: OffsetRange) -> Iterator[pa.RecordBatch]:
-        """Yield the records, in order, then their count. Raises Fault if the cluster does not return all of them."""
+    def read(self, *stretches: OffsetRange) -> Generator[pa.RecordBatch]:
+        """Yield the records of ranges of different log partitions, in order, then the counts of each range.
+
+        Raises Fault if the cluster does not return all of them.
+        """
         errors: list[Any] = []
         consumer = self.address.client("Consumer", error_cb=errors.append, **CONSUMER)
         try:
             library = client_module("confluent_kafka", *PACKAGE)
-            consumer.assign([library.TopicPartition(TOPIC, stretch.partition, stretch.first)])
-            yield from batches(self, stretch, consumer, errors, time.monotonic)
+            consumer.assign([library.TopicPartition(TOPIC, each.partition, each.first) for each in stretches])
+            yield from batches(self, stretches, consumer, errors, time.monotonic)
         finally:
             consumer.close()
 
+    def few(self, *stretches: OffsetRange) -> pa.Table | None:
+        """Return what `read` yields if it is little; None: it is for tasks to read."""
+        if sum(each.end - each.first for each in stretches) > _FEW:
+            return None
+        found, size = [BATCH.empty_table()], 0
+        with closing(self.read(*stretches)) as reading:
+            for batch in reading if stretches else ():
+                found.append(pa.Table.from_batches([batch]))
+                size += batch.nbytes
+                if size > _FEW_BYTES:
+                    return None
+        return pa.concat_tables(found)
+
 
 def batches(
-    reader: StretchReader, stretch: OffsetRange, consumer: Any, errors: list[Any], seconds: Callable[[], float]
+    reader: StretchReader,
+    stretches: Sequence[OffsetRange],
+    consumer: Any,
+    errors: list[Any],
+    seconds: Callable[[], float],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield what a consumer positioned at the range's first offset returns, up to its end, and last the count."""
-    taking = _Taking(reader, stretch)
+    """Yield what a consumer positioned at each range's first offset returns, up to its end, and last the counts."""
+    takings = {stretch.partition: _Taking(reader, stretch) for stretch in stretches}
     until = seconds() + reader.address.timeout_seconds
-    while not taking.done:
-        before = taking.consumed
-        yield from taking.take(consumer.consume(min(_AT_ONCE, taking.left), _POLL_SECONDS))  # waits for that many
-        if taking.consumed > before:
+    while open_ones := [each for each in takings.values() if not each.done]:
+        before = sum(each.consumed for each in open_ones)
+        wanted = min(_AT_ONCE, sum(each.left for each in open_ones))
+        for taking, messages in _by_range(takings, open_ones[0], consumer.consume(wanted, _POLL_SECONDS)):
+            yield from taking.take(messages)  # the consumer waits for that many
+        if sum(each.consumed for each in open_ones) > before:
             until = seconds() + reader.address.timeout_seconds
-        elif not taking.done and seconds() > until:
+        elif seconds() > until and not all(each.done for each in open_ones):
+            stretch = next(each.stretch for each in open_ones if not each.done)
             raise silence(reader.address, errors, f"reading {TOPIC} partition {stretch.partition} to {stretch.end}")
-    if taking.columns.rows:
-        yield taking.columns.taken()
-    yield _tally(taking)
+    for taking in takings.values():
+        if taking.columns.rows:
+            yield taking.columns.taken()
+        yield _tally(taking)
+
+
+def _by_range(takings: Mapping[int, _Taking], first: _Taking, messages: list[Any]) -> list[tuple[_Taking, list[Any]]]:
+    """Sort out to which open range messages belong; what belongs to no log partition goes to the first one."""
+    if len(takings) == 1:
+        return [(first, messages)]
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for message in messages:
+        found[message.partition()].append(message)
+    of_range = ((takings.get(partition, first), some) for partition, some in found.items())
+    return [(taking, some) for taking, some in of_range if not taking.done]
 
 
 class _Taking:
@@ -101,7 +140,7 @@ class _Taking:
     """
 
     def __init__(self, reader: StretchReader, stretch: OffsetRange) -> None:
-        self._reader, self._stretch, self.partition = reader, stretch, stretch.partition
+        self._reader, self.stretch = reader, stretch
         self.columns = _Columns(stretch.partition)
         self.consumed = self.left_out = 0
         self.newest: int | None = None
@@ -125,7 +164,7 @@ class _Taking:
         of the range.
         """
         try:
-            if not messages or messages[-1].offset() >= self._stretch.end:
+            if not messages or messages[-1].offset() >= self.stretch.end:
                 return None
             are_commits = list(map(bytes.startswith, map(_KEY, messages), repeat(OFFSET_COMMITS)))
         except TypeError:  # no key, or an event without an offset
@@ -137,7 +176,7 @@ class _Taking:
         return list(compress(messages, map(not_, are_commits)))
 
     def _each(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
-        end, keeps_commits = self._stretch.end, self._reader.offset_commits
+        end, keeps_commits = self.stretch.end, self._reader.offset_commits
         for message in messages:
             error, offset = message.error(), message.offset()
             if error is None and offset < end:
@@ -160,16 +199,16 @@ class _Taking:
         self.newest = time if self.newest is None else max(self.newest, time)
 
     def _reached(self, offset: int) -> None:
-        self.left = self._stretch.end - offset - 1
+        self.left = self.stretch.end - offset - 1
         self.done = not self.left
 
     def _ends(self, error: Any, offset: int) -> bool:
         """Return whether an event says that the range ends here. Raises Fault for an error that is not transient."""
         name, bootstrap = error.name(), self._reader.address.bootstrap
         if name == _END:
-            return offset >= self._stretch.end
+            return offset >= self.stretch.end
         if name == LOST:
-            said = f"partition {self._stretch.partition} of {TOPIC} no longer has offset {self._stretch.first}"
+            said = f"partition {self.stretch.partition} of {TOPIC} no longer has offset {self.stretch.first}"
             raise log_moved(said)
         if is_hopeless(name, error.str()) or error.fatal():
             raise kafka_fault(name, error.str(), bootstrap, f"reading {TOPIC}")
@@ -219,6 +258,6 @@ class _Columns:
 
 def _tally(taking: _Taking) -> pa.RecordBatch:
     tallies = {ENTRIES: taking.consumed, OFFSET_COMMIT_LEFT_OUT: taking.left_out}
-    of_range = dict.fromkeys(BATCH.names) | {"partition": taking.partition, "timestamp": taking.newest}
+    of_range = dict.fromkeys(BATCH.names) | {"partition": taking.stretch.partition, "timestamp": taking.newest}
     rows = [of_range | {PROBLEM: kind, NUMBER: number} for kind, number in tallies.items()]
     return pa.RecordBatch.from_pylist(rows, schema=BATCH)

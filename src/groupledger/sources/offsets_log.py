@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
@@ -60,6 +62,7 @@ FIELDS_OF_BATCHES = StructType([*FIELDS, StructField(c.LEADER_EPOCH, IntegerType
 """Of the sources that read record batches: files, tables and Spark's own Kafka source have no leader epochs."""
 STAGE = "decode"
 _GOT = "_got_{}"
+_NAME_AT = 4
 _NUMBERS = ("tinyint", "smallint", "int", "bigint")
 _ALLOWED = {
     c.PARTITION: _NUMBERS,
@@ -176,6 +179,30 @@ def of_stretches(stretches: DataFrame, source: str, cluster_id: str, partitions:
     return replace(rows, newest_left_out=newest)
 
 
+def without_spark(stretches: pa.Table, cluster_id: str, most_bytes: int) -> pa.Table | None:
+    """Return the records of rows of `kafka_records.BATCH` as `of_stretches` gives them.
+
+    None if there is one that cannot be used, or is larger than `most_bytes`.
+    """
+    found = stretches.filter(pc.is_null(stretches[PROBLEM]))
+    key, value, time = (found[name] for name in (c.KEY, c.VALUE, c.TIMESTAMP))
+    sizes = [pc.binary_length(each).fill_null(0) for each in (key, value)]
+    in_time = pc.and_(pc.greater_equal(time, RECORD_TIME.least), pc.less_equal(time, RECORD_TIME.most))
+    usable = pc.and_(pc.less_equal(pc.add(*sizes), most_bytes), in_time)
+    if pc.any(pc.invert(usable)).as_py():
+        return None
+    columns = {
+        c.CLUSTER_ID: pa.array([cluster_id] * len(found), pa.string()),
+        c.LOG_PARTITION: found[c.PARTITION],
+        c.OFFSET: found[c.OFFSET],
+        c.TIMESTAMP: time.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC")),
+        c.GROUP_ID: pa.array(map(named_group, key.to_pylist()), pa.string()),
+        c.KEY: key,
+        c.VALUE: pc.if_else(pc.greater(sizes[1], 0), value, None),
+    }
+    return pa.table(columns)
+
+
 def of_topic(
     found: DataFrame, source: str, cluster_id: str, partitions: Iterable[int], *, offset_commits: bool
 ) -> Rows:
@@ -256,6 +283,17 @@ def group_id(key: Column) -> Column:
     whole = (F.length(key) >= 4) & (F.length(name) == length)
     is_marker = key.isin(*map(F.lit, CONTROL_KEYS))
     return F.when(whole & ~is_marker, F.try_validate_utf8(name.cast("string")))
+
+
+def named_group(key: bytes | None) -> str | None:
+    """Return the group in a record's key, as `group_id` does."""
+    if key is None or len(key) < _NAME_AT or key in CONTROL_KEYS:
+        return None
+    name = key[_NAME_AT : _NAME_AT + int.from_bytes(key[2:_NAME_AT], "big")]
+    try:
+        return name.decode() if len(name) == int.from_bytes(key[2:_NAME_AT], "big") else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _bytes(schema: StructType, name: str) -> Column:

@@ -1,0 +1,103 @@
+"""Few records that the driver takes itself are taken as by Spark: rows, counts, digests, and what is reached."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from base64 import b64decode
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+
+from groupledger.config.sample import CAPTURES
+from groupledger.core.log_plan import LogEnds
+from groupledger.pipeline import cluster as clusters
+from groupledger.pipeline import ingest as ingesting
+from groupledger.pipeline.few_records import few_records
+from groupledger.sinks import runs
+from groupledger.sources import kafka_records
+from groupledger.sources.kafka_client import Address, ClusterState
+from groupledger.sources.kafka_records import StretchReader
+from groupledger.tables import LOG_RECORDS
+from tests.pipeline.test_cluster import SOURCE
+from tests.pipeline.test_ingest import FACTS
+from tests.sources.test_kafka_records import Consumer, Ended, Placed, of
+
+STEPS = 3
+
+
+class Timed(Placed):
+    """A record with the time of the capture."""
+
+    time = 0
+
+    def timestamp(self):
+        return (1, self.time)
+
+
+class CapturedCluster:
+    """The log of a capture, of which more is there with each step, and its topics."""
+
+    def __init__(self, capture, monkeypatch):
+        self.log: defaultdict[int, dict[int, Timed]] = defaultdict(dict)
+        for line in _lines(capture, "offsets"):
+            key, value = (None if line[name] is None else b64decode(line[name]) for name in ("key", "value"))
+            record = of(line["partition"], Timed(line["offset"], key, value))
+            record.time = line["timestamp"]
+            self.log[line["partition"]][line["offset"]] = record
+        listed = {line["topic"]: line for line in _lines(capture, "topics")}
+        self.topics = tuple(
+            (name, line["topic_id"], (("rack-a",),) * (line["partitions"] or 1))
+            for name, line in sorted(listed.items())
+        )
+        self.step = 0
+        monkeypatch.setattr(clusters, "Cluster", lambda *_: self)
+        monkeypatch.setattr(StretchReader, "read", self.read)
+
+    def state(self):
+        ends = {partition: LogEnds(0, (max(log) + 1) * self.step // STEPS) for partition, log in self.log.items()}
+        return ClusterState("edge", ends, self.topics)
+
+    def read(self, *stretches):
+        records = [
+            record
+            for each in stretches
+            for offset, record in sorted(self.log[each.partition].items())
+            if each.first <= offset < each.end
+        ]
+        ends = [of(each.partition, Ended("_PARTITION_EOF", each.end)) for each in stretches]
+        reader = StretchReader(Address("h:9092", {}, 30), offset_commits=self.step == STEPS)
+        return kafka_records.batches(reader, stretches, Consumer([*records, *ends]), [], lambda: 0)
+
+
+def _lines(capture, name):
+    return map(json.loads, gzip.open(CAPTURES / capture / f"{name}.jsonl.gz"))
+
+
+@pytest.mark.parametrize(
+    "capture", ["dev", *(pytest.param(each, marks=pytest.mark.long) for each in ("edge", "storm"))]
+)
+def test_without_spark_all_is_equal(capture, new_workspace, monkeypatch):
+    cluster, found, taken = CapturedCluster(capture, monkeypatch), [], []
+
+    def watched(*arguments):
+        taken.append(few_records(*arguments))
+        return taken[-1]
+
+    for here in (watched, lambda *_: None):
+        monkeypatch.setattr(ingesting, "few_records", here)
+        space = new_workspace(capture)
+        for cluster.step in range(1, STEPS + 1):
+            space.ingest(SOURCE)
+        commits = runs.read_commits(space.spark, space.location).commits
+        told = [replace(each, attempt_id="") for each in commits]
+        digests = [run.result_digest for run in runs.history(space.spark, space.location)]
+        found.append((told, digests, {table.name: space.rows(table) for table in (LOG_RECORDS, *FACTS)}))
+    first, *others = taken
+    assert first is None, "topics were listed"
+    assert all(others)
+    ours, sparks = found
+    assert ours[0] == sparks[0]
+    assert ours == sparks
+    assert len(ours[2][LOG_RECORDS.name]) > 2
