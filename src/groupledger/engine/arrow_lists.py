@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.history.rows import Assignment
     from groupledger.core.slots import Mask, MemberSlots, Slots
 
 Column = Any
@@ -109,6 +110,17 @@ def wire(array: Column) -> WireLists:
         part_start=list_starts(partitions),
         partition=pc.list_flatten(partitions).to_numpy(zero_copy_only=False),
     )
+
+
+def assignments(array: Column) -> list[Assignment | None]:
+    """Return a column of assignments as the rows of `core.history` have them."""
+    entries = pc.list_flatten(array)
+    ids, names, lists = (entries.field(name) for name in ("topic_id", "topic", "partitions"))
+    numbers = pc.list_flatten(lists).to_numpy(zero_copy_only=False).tolist()
+    partitions = (tuple(numbers[low:high]) for low, high in itertools.pairwise(list_starts(lists).tolist()))
+    topics = list(zip(ids.to_pylist(), names.to_pylist(), partitions, strict=True))
+    bounds = itertools.pairwise(list_starts(array).tolist())
+    return [tuple(topics[low:high]) if known else None for (low, high), known in zip(bounds, valid(array), strict=True)]
 
 
 def encode(columns: Sequence[Column]) -> tuple[Column, list[IntArray]]:

@@ -2,48 +2,47 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from groupledger.core.history.head import closed_head
 from groupledger.core.surrogates import surrogates
+from groupledger.engine.buckets import by_group
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import Column, DataFrame
 
 KIND, NAME, SURROGATE = "kind", "name", "surrogate"
-_BUCKET = "bucket"
-_SCHEMA = f"{c.CLUSTER_ID} string, {c.GROUP_ID} string, {KIND} string, {NAME} string, {SURROGATE} string"
+_NAMED = (c.CLUSTER_ID, c.GROUP_ID, KIND, NAME)
 
 
-def with_surrogates(names: DataFrame, series: int, buckets: int) -> DataFrame:
-    """The distinct names (cluster_id, group_id, kind, name) with a surrogate each.
+def with_surrogates(names: DataFrame, series: int, tasks: int) -> DataFrame:
+    """Give the distinct names (cluster_id, group_id, kind, name) a surrogate each.
 
     Order and hash codes are kept among the names of one kind in one group, as `core.surrogates` promises; the same
-    names give the same surrogates. All names of a bucket of groups are in one worker's memory.
+    names give the same surrogates. One group's names of one kind are in a worker's memory at a time.
     """
-    bucket = F.pmod(F.xxhash64(c.CLUSTER_ID, c.GROUP_ID), F.lit(buckets)).cast("int")
+    schema = StructType([StructField(name, StringType()) for name in (*_NAMED, SURROGATE)])
 
-    def call(table: pa.Table) -> pa.Table:
-        return _renamed(table, series)
+    def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for key, rows in groupby(_rows(batches), key=lambda row: row[:-1]):
+            found = surrogates([name for *_, name in rows], series)
+            columns = [*([value] * len(found) for value in key), [*found], [*found.values()]]
+            yield pa.RecordBatch.from_arrays([pa.array(each, pa.string()) for each in columns], schema.names)
 
-    return names.withColumn(_BUCKET, bucket).groupBy(_BUCKET).applyInArrow(call, _SCHEMA)
+    return by_group(names.select(*_NAMED), tasks, KIND).mapInArrow(call, schema)
 
 
-def _renamed(table: pa.Table, series: int) -> pa.Table:
-    by_group: dict[tuple[str, str, str], list[str]] = {}
-    places = [table.column(name).to_pylist() for name in (c.CLUSTER_ID, c.GROUP_ID, KIND)]
-    for *place, name in zip(*places, table.column(NAME).to_pylist(), strict=True):
-        by_group.setdefault((place[0], place[1], place[2]), []).append(name)
-    rows: list[dict[str, Any]] = []
-    for (cluster_id, group_id, kind), names in by_group.items():
-        known = {c.CLUSTER_ID: cluster_id, c.GROUP_ID: group_id, KIND: kind}
-        rows += [{**known, NAME: name, SURROGATE: other} for name, other in surrogates(names, series).items()]
-    columns = [c.CLUSTER_ID, c.GROUP_ID, KIND, NAME, SURROGATE]
-    return pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in columns]))
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, ...]]:
+    for batch in batches:
+        yield from zip(*(batch.column(name).to_pylist() for name in _NAMED), strict=True)
 
 
 def closed(state: Column) -> Column:

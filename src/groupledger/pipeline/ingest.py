@@ -353,7 +353,8 @@ class Work:
             self._mine(each).where(F.col(c.SNAPSHOT_ID).startswith(f"{snapshot_tables.SOURCE_KIND}/"))
             for each in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS)
         )
-        return [changes_of_ownership(self.past, groups, members)]
+        written = sum(each.rows for each in self.written if each.table == tables.GROUP_SNAPSHOTS.name)
+        return [changes_of_ownership(self.past, groups, members, written)]
 
     def _count_given(self) -> None:
         for piece in self.given:

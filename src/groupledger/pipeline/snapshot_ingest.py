@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
+from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.holdings import ownership_changes
 from groupledger.sources.snapshot_tables import SOURCE_KIND
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
@@ -72,11 +73,11 @@ def _marked(rows: DataFrame, known: DataFrame) -> DataFrame:
     return left.join(right, condition, "left").select("given.*", F.col(KNOWN).isNotNull().alias(KNOWN))
 
 
-def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame) -> DataFrame:
+def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame, written: int = 0) -> DataFrame:
     """Rows of `ownership_changes` (without the attempt) of every group with a new snapshot, from all its snapshots.
 
     `groups` and `members` are new rows of the users' tables; they may be late, so all changes of a group are derived
-    anew (`sinks.current`).
+    anew (`sinks.current`). `written`: how many snapshots this attempt has written.
     """
     group = [c.CLUSTER_ID, c.GROUP_ID]
     touched = groups.select(*group).distinct()
@@ -84,7 +85,10 @@ def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame) -> D
     every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, group, "left_semi"))
     known = past.current(MEMBER_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(f"{SOURCE_KIND}/"))
     old_members = known.drop(c.ATTEMPT_ID).join(touched, group, "left_semi")
-    return ownership_changes(every, members.drop(c.ATTEMPT_ID).unionByName(old_members))
+    most = written + sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in past.commits)
+    cores = parallelism(past.spark)
+    tasks = min(cores, bucket_count(most, cores))
+    return ownership_changes(every, members.drop(c.ATTEMPT_ID).unionByName(old_members), tasks)
 
 
 def of_table(pieces: Iterable[GivenRows], table: Table) -> list[DataFrame]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -50,25 +50,24 @@ def held_by(members: Iterable[HoldingMember]) -> dict[str, Assignment] | None:
     return {member.member_id: (*(member.recorded or ()), *(member.pending_revocation or ())) for member in ordered}
 
 
-def held_changes(snapshots: Iterable[HeldSnapshot]) -> list[OwnershipChangeRow]:
-    """The changes between the snapshots of one group, given in any order: by incarnation, then position.
+def held_changes(snapshots: Iterable[HeldSnapshot]) -> Iterator[OwnershipChangeRow]:
+    """Yield the changes between the snapshots of one group, given in order of incarnation, offset and snapshot id.
 
     Since when a partition is held is not known where the snapshot before is not there, or does not say who held what.
     """
-    ownership, found = Ownership(), list[OwnershipChangeRow]()
+    ownership = Ownership()
     before: HeldSnapshot | None = None
     seen = False
-    for snapshot in sorted(snapshots, key=attrgetter("incarnation", "offset", "snapshot_id")):
+    for snapshot in snapshots:
         if before is None or before.incarnation != snapshot.incarnation:
             if before is not None:
-                found += _rows(ownership.settle({}, None), snapshot, before.incarnation)
+                yield from _rows(ownership.settle({}, None), snapshot, before.incarnation)
             seen = _is_first(snapshot)
         before = snapshot
         if snapshot.held is not None:
             changes = ownership.settle(snapshot.held, snapshot.observed_at if seen else None)
-            found += _rows(changes, snapshot, snapshot.incarnation)
+            yield from _rows(changes, snapshot, snapshot.incarnation)
         seen = snapshot.held is not None
-    return found
 
 
 def _is_first(snapshot: HeldSnapshot) -> bool:
