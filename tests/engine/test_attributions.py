@@ -208,3 +208,17 @@ def test_no_record_of_unlisted_partitions_becomes_python_objects(monkeypatch):
     rows = [row for group in captured_groups("dev") for row in rows_of("dev", group) if row["row_kind"] != TOPIC]
     found = Counter(row[c.ATTRIBUTION] for row in computed(rows)["rebalances"])
     assert found["not-applicable: partitions-not-listed"] > 50
+
+
+@pytest.mark.parametrize(
+    ("rows", "attribution", "names"),
+    [
+        pytest.param(group(JAVAS), "exact", ["java-range"], id="what the assignor that ran gives"),
+        pytest.param(group(JAVAS[::-1], wrote=b""), "not-applicable: not-asked", None, id="what another library gave"),
+        pytest.param(group([[0, 1, 2], [4, 3]]), "equal-sets", ["java-range"], id="the same sets"),
+        pytest.param(group(JAVAS, chosen="sticky"), "not-applicable: not-compared", None, id="what-if"),
+    ],
+)
+def test_no_other_library_is_asked_where_nothing_is_to_be_attributed(monkeypatch, rows, attribution, names):
+    monkeypatch.setattr(attributable, "attribution", None)
+    assert found(rows, replace(AS_KAFKA, attributes=False)) == (attribution, names)

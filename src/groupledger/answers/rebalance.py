@@ -115,8 +115,8 @@ class Rebalance:
     @property
     def compared(self) -> Result | None:
         """The first result that holds the record against its own assignor; else the first there is."""
-        first = self.results[0] if self.results else None
-        return next((each for each in self.results if each.attribution != Attributed.NOT_COMPARED.text), first)
+        last = {Attributed.NOT_ASKED.text: 1, Attributed.NOT_COMPARED.text: 2}
+        return min(self.results, key=lambda each: last.get(each.attribution or "", 0), default=None)
 
 
 def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Rebalance:

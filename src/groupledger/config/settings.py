@@ -247,6 +247,12 @@ class AssignSettings:
         TRUTH,
         False,
     )
+    attribute: bool = key(
+        "In the scenario baseline, find the client library whose assignor gave a record that differs from the answer "
+        "of Kafka's; false: do not, which saves most of the time where clients are not Java's.",
+        TRUTH,
+        True,
+    )
     mode: str = key(
         "Form of the step. kip: all sets of KIP-429, and what-ifs settle in two rounds; as-kafka: as Kafka's client.",
         one_of("as-kafka", "kip"),

@@ -29,6 +29,7 @@ class Attributed(enum.IntEnum):
     PARTITIONS_NOT_LISTED = 12  # no listing has all partitions of the record
     TOO_LARGE = 13
     REJECTED = 14
+    NOT_ASKED = 15  # the run attributes nothing
 
     @property
     def text(self) -> str:

@@ -6,7 +6,7 @@ Only a record that assignors are asked about becomes Python objects.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, a
 from groupledger.core.protocol.handwriting import java_releases
 from groupledger.core.verdict import OTHER_RELEASE, Verdict, other_moments, recorded_counts
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
-from groupledger.engine.arrow_lists import Column, column, integers
+from groupledger.engine.arrow_lists import Column, assignments, column, integers, whole
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -65,8 +65,11 @@ class Attributions(NamedTuple):
     names: Column
 
 
-def attributions(decoded: DecodedBucket, result: Rebalances, kind: pa.DataType) -> Attributions:
-    """Attribute each record; `kind` is the type of the names. What the assignor that ran gives exactly is its own."""
+def attributions(decoded: DecodedBucket, result: Rebalances, kind: pa.DataType, *, asks: bool) -> Attributions:
+    """Attribute each record; `kind` is the type of the names. What the assignor that ran gives exactly is its own.
+
+    `asks`: ask the assignors of other libraries about the rest, one group at a time: most of the time of a bucket.
+    """
     modern = decoded.snapshots.modern
     judged = Judged(
         result.verdict,
@@ -79,7 +82,8 @@ def attributions(decoded: DecodedBucket, result: Rebalances, kind: pa.DataType) 
     lists: list[tuple[str, ...]] = [(name_of(name),) for name in decoded.choice.names]
     which = decoded.choice.chosen.copy()
     rows = np.flatnonzero(code == NONE)
-    for row, (found, names) in zip(rows.tolist(), _asked(decoded, result, rows), strict=True):
+    answers = _asked(decoded, result, rows) if asks else _unasked(decoded, result, rows)
+    for row, (found, names) in zip(rows.tolist(), answers, strict=True):
         code[row], which[row] = found, len(lists)
         lists.append(names)
     known = code <= Attributed.NO_KNOWN_ASSIGNOR
@@ -139,6 +143,13 @@ def are_foreign(protocol: Column, version: Column, data: Column) -> Mask:
     return found
 
 
+def _unasked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Iterator[AttributedTo]:
+    """Yield what the verdicts alone say of the records of some groups, in their order."""
+    names, chosen = [*decoded.choice.names, None], decoded.choice.chosen
+    for row in rows.tolist():
+        yield unless_it_ran(Attributed.NOT_ASKED, Verdict(int(result.verdict[row])), names[chosen[row]])
+
+
 def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Iterator[AttributedTo]:
     """What assignors say of the records of some groups, in their order."""
     if len(rows) == 0:
@@ -192,9 +203,16 @@ def _snapshots(decoded: DecodedBucket, rows: LongArray) -> Iterator[tuple[GroupS
 
 def _rows(table: pa.Table, row: type[SnapshotRow]) -> list[SnapshotRow]:
     """The rows as the fold made them; what is not among the columns is None."""
-    unsaid = dict.fromkeys(row._fields)
-    lists = [name for name in table.schema.names if pa.types.is_nested(table.schema.field(name).type)]
-    return [row(**unsaid | values | {name: as_tuples(values[name]) for name in lists}) for values in table.to_pylist()]
+    unsaid: dict[str, Any] = dict.fromkeys(row._fields)
+    table = whole(table)
+    values = {name: _values(column(table, name)) for name in table.schema.names}
+    return [row(**unsaid | dict(zip(values, each, strict=True))) for each in zip(*values.values(), strict=True)]
+
+
+def _values(array: Column) -> list[Any]:
+    if pa.types.is_list(array.type) and pa.types.is_struct(array.type.value_type):
+        return assignments(array)
+    return [as_tuples(value) for value in array.to_pylist()]
 
 
 def _views(

@@ -46,6 +46,15 @@ def _group_hash() -> Column:
     return F.xxhash64(F.col(c.CLUSTER_ID), F.col(c.GROUP_ID))
 
 
+def by_group(rows: DataFrame, tasks: int, *order: str) -> DataFrame:
+    """Return the rows with one group after another in a task, each in this order.
+
+    Groups are hashed to tasks, not to buckets first: a hash of few numbers leaves tasks without rows.
+    """
+    group = (c.CLUSTER_ID, c.GROUP_ID)
+    return rows.repartition(tasks, *group).sortWithinPartitions(*group, *order)
+
+
 def parallelism(spark: SparkSession) -> int:
     """Tasks that a shuffle of this session's makes, as it is set."""
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -72,7 +81,7 @@ def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
     for parts in history.waves():
         decoded, result = rebalanced(parts, calculation)
         history.go_on(parts, decoded, result)
-        found.append(encode_results(decoded, result, calculation.scenario))
+        found.append(encode_results(decoded, result, calculation))
     rows = {table.name: pa.concat_tables([each[table.name] for each in found]) for table in r.RESULTS}
     assert_accounted(history.groups, rows[REBALANCES.name])
     return rows

@@ -22,6 +22,7 @@ class Calculation:
     custom: tuple[CustomAssignor, ...] = ()  # a worker has these imported, in processes of their own, and no others
     coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
     topics: TopicCatalogue | None = None  # None: none is listed
+    attributes: bool = True  # ask which client library's assignor gave a record that differs from Kafka's
     carried: bool = False  # each snapshot starts from what the one before was given, not from what it recorded
     stated: bool = False  # the rows are nobody's record: see `core.choice.Choice`
 

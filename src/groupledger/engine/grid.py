@@ -83,7 +83,7 @@ class Grid:
                 calculation = replace(self.calculation, topics=topics, carried=True)
                 decoded = decode(parts, calculation, custom)
                 result = rebalance(decoded.snapshots, decoded.choice)
-                rows = ResultColumns(decoded, result, "grid", refusals(decoded, result)).rebalances()
+                rows = ResultColumns(decoded, result, calculation, refusals(decoded, result)).rebalances()
                 yield _rows(at * len(self.changes) + number, rows)
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.batch import IntArray, LongArray
     from groupledger.core.slots import Mask
+    from groupledger.engine.calculation import Calculation
 
 REJECTED = "REJECTED"
 OUTCOMES = ("ASSIGNED", "UNCHANGED", "EMPTY", REJECTED, "NOT_RECOMPUTED")
@@ -51,9 +52,9 @@ SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in r.RESULTS}
 """Arrow's form of the result tables, the attempt apart."""
 
 
-def encode_results(decoded: DecodedBucket, result: Rebalances, scenario: str) -> dict[str, pa.Table]:
+def encode_results(decoded: DecodedBucket, result: Rebalances, calculation: Calculation) -> dict[str, pa.Table]:
     """Return the rows of every result table, by its name."""
-    computed = ResultColumns(decoded, result, scenario, refusals(decoded, result))
+    computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
     return {
         ASSIGNMENTS.name: computed.assignments(),
         REBALANCES.name: computed.rebalances(),
@@ -76,10 +77,14 @@ class ResultColumns:
     """The columns of each result table, from flat arrays."""
 
     def __init__(
-        self, decoded: DecodedBucket, result: Rebalances, scenario: str, refused: Mapping[int, tuple[str, str]]
+        self,
+        decoded: DecodedBucket,
+        result: Rebalances,
+        calculation: Calculation,
+        refused: Mapping[int, tuple[str, str]],
     ) -> None:
         """Rows of refused groups appear in `rebalances` and `quarantine` alone."""
-        self.decoded, self.result, self.scenario, self.refused = decoded, result, scenario, refused
+        self.decoded, self.result, self.calculation, self.refused = decoded, result, calculation, refused
         self.is_refused = np.zeros(len(decoded.groups), np.bool_)
         self.is_refused[list(refused)] = True
 
@@ -187,7 +192,7 @@ class ResultColumns:
     def _identity(self, groups: pa.Table) -> dict[str, Column]:
         groups = groups.combine_chunks()
         return {
-            c.SCENARIO: pa.repeat(self.scenario, len(groups)),
+            c.SCENARIO: pa.repeat(self.calculation.scenario, len(groups)),
             c.ROUND: pa.repeat(pa.scalar(FIRST_ROUND, pa.int32()), len(groups)),
             **{name: column(groups, name) for name in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID)},
         }
@@ -232,7 +237,7 @@ class ResultColumns:
     def _judged(self) -> dict[str, Column]:
         """Return the verdict on each record, and whose algorithm it was."""
         kind = SCHEMAS[REBALANCES.name].field(c.ATTRIBUTED_TO).type
-        found = attributions(self.decoded, self.result, kind)
+        found = attributions(self.decoded, self.result, kind, asks=self.calculation.attributes)
         verdict = with_releases(self.decoded, self.result.verdict, found.code)
         return {
             c.VERDICT: _named(verdict, [each.text for each in Verdict]),

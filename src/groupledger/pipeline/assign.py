@@ -16,6 +16,7 @@ from pyspark.sql import Observation
 
 from groupledger import __version__
 from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
+from groupledger.config.settings import JUDGED
 from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.step import Form
@@ -275,6 +276,7 @@ def _planned(
         tuple(custom.values()),
         config.assign.coordinator if judges else None,
         topics,
+        config.assign.attribute and config.assign.scenario in JUDGED,
         config.assign.carried,
     )
     watched = rows.observe(watch, *input_metrics()).drop(HASH)

@@ -128,6 +128,7 @@ def _rows(
         config.limits.max_partitions_per_group,
         tuple(find_all(custom, config.limits.custom).values()),
         topics=catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits),
+        attributes=False,
     )
     call = engine.Grid(settings.assignors, settings.changes, calculation).call()
     return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(call, engine.OUTPUT)
