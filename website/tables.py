@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groupledger.tables import SCHEMA_VERSION, TABLES, Table
-from groupledger.tables.given import FORMS, GivenForm
+from groupledger.tables.given import FORMS, MEMBERSHIPS, TOPIC_COUNTS, GivenForm
 
 _HEAD = f"""# Table schemas
 
@@ -25,6 +25,8 @@ as the tables below say.
 
 - Times are timestamps, milliseconds since 1970, or in JSON and CSV also ISO 8601. Bytes are binary or base64 text.
 - In CSV (with a header) a list is JSON text: `[{"topic": "orders", "partitions": [0, 1]}]`. `topic_id` may be left out.
+- A table of memberships with the format `parquet` or `delta`, or in the catalog, takes the place of the folder:
+  [read-tables.md](read-tables.md#memberships).
 - A `snapshot_id` is any text that is unique in your table; the ledger keeps it as `table/<cluster>/<your id>`.
 - `topic_snapshots` has one row per change: the count from `valid_from` on, null if the topic was deleted.
 - `ownership_changes` are derived from `recorded` (and `pending_revocation`) of a group's snapshots, by incarnation and
@@ -44,7 +46,7 @@ def pages() -> dict[str, str]:
         for table in TABLES
     )
     of_tables = {f"reference/tables/{table.name}.md": _page(table) for table in TABLES}
-    given = "\n".join([_GIVEN, *(_form(form) for form in FORMS)])
+    given = "\n".join([_GIVEN, *(_form(form) for form in (*FORMS, MEMBERSHIPS, TOPIC_COUNTS))])
     return {"reference/tables/index.md": _HEAD + "".join(rows), **of_tables, "operate/your-own-snapshots.md": given}
 
 

@@ -14,6 +14,7 @@ Of one group, in plain values:
 
 Over a ledger:
 
+    ingest(spark, members=...)  members and topics of your own into one
     open(location)              who owned what, why it rebalanced, and all else that the commands answer
 
 For code of yours: `custom` (assignors), `listener` (rebalance listeners), `Fault` (the error that a user can fix).
@@ -32,6 +33,7 @@ if _TYPE_CHECKING:
     from groupledger.engine.memberships.udfs import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
     from groupledger.notebook.assigned import Assigned, assign
     from groupledger.notebook.groups import LedgerGroup
+    from groupledger.notebook.ingestion import ingest
     from groupledger.notebook.ledger import Ledger
     from groupledger.notebook.ledger import open_ledger as open
     from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
@@ -60,6 +62,7 @@ _PLACES = {
     "Ledger": ("notebook.ledger", "Ledger"),
     "LedgerGroup": ("notebook.groups", "LedgerGroup"),
     "Reply": ("notebook.replies", "Reply"),
+    "ingest": ("notebook.ingestion", "ingest"),
     "Picture": ("notebook.replies", "Picture"),
     "custom": ("custom", ""),
     "listener": ("listener", ""),
@@ -84,6 +87,7 @@ __all__ = [
     "assignor_udf",
     "assignors",
     "custom",
+    "ingest",
     "listener",
     "open",
     "register",

@@ -121,7 +121,7 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
         (
             LEAST + "sources: [{kind: kafka, bootstrap: a, columns: {key: b}}]",
             "sources.0.columns",
-            "expected it under offsets-jsonl, offsets-parquet, offsets-delta and offsets-table only",
+            "expected it under offsets-jsonl, offsets-parquet, offsets-delta, offsets-table and snapshots only",
         ),
         (
             LEAST + "sources: [{kind: topics-jsonl, path: x, offset_commits: true}]",
@@ -130,7 +130,11 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
             "offsets-table, kafka and segments only",
         ),
         (LEAST + "sources: [{kind: offsets-table}]", "sources.0.table", "is missing; expected its name in the session"),
-        (LEAST + "sources: [{kind: offsets-delta, table: a.b}]", "sources.0.table", "it under offsets-table only"),
+        (
+            LEAST + "sources: [{kind: offsets-delta, table: a.b}]",
+            "sources.0.table",
+            "it under offsets-table and snapshots only",
+        ),
         (LEAST + "sources: [{kind: offsets-table, table: a, path: b}]", "sources.0.path", "has table instead"),
         (LEAST + "sources: [{kind: offsets-delta}]", "sources.0.path", "is missing; expected a file or folder"),
         (LEAST + "limits: {max_id_bytes: 0}", "limits.max_id_bytes", "a whole number >= 1"),
@@ -207,7 +211,7 @@ def test_the_template_names_and_explains_every_key():
 def test_every_block_of_the_page_on_tables_can_be_copied():
     found = blocks((ROOT / "docs" / "operate/read-tables.md").read_text(encoding="utf-8"), "yaml")
     kinds = {source.kind for block in found for source in parse(block, "docs/operate/read-tables.md").sources}
-    assert kinds == set(OFFSETS)
+    assert kinds == {*OFFSETS, "snapshots"}
 
 
 def test_the_configuration_page_is_the_declaration():

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from groupledger.config import SourceSettings
 from groupledger.config.sample import CAPTURES
-from groupledger.pipeline.growing import key_of, last_mark
+from groupledger.pipeline.growing import last_mark
 from groupledger.sinks import runs
 from groupledger.sinks.runs import Commit
 from groupledger.sources.delta_growth import url_of
@@ -85,7 +85,9 @@ def test_two_readers_of_one_table_and_one_that_dies_count_each_row_once(spark, w
     assert workspace.ingest(source).nothing_new
     assert len(workspace.rows(LOG_RECORDS)) == 500
     versions = [
-        last_mark(runs.read_commits(spark, workspace.location).commits[:number], "edge", key_of(source))["version"]
+        last_mark(
+            runs.read_commits(spark, workspace.location).commits[:number], "edge", f"{source.kind} {source.place}"
+        )["version"]
         for number in (1, 2, 3)
     ]
     assert versions == [0, 2, 3]
@@ -124,7 +126,7 @@ def commit(sequence, reached, guard="dev/ingest"):
 
 def test_a_table_is_read_on_from_the_last_commit_that_read_it():
     source = SourceSettings(kind="offsets-delta", path="/data/log")
-    key = key_of(source)
+    key = f"{source.kind} {source.place}"
     marks = [{"dev": {"tables": {key: {"version": version}}}} for version in (3, 5)]
     elsewhere = {"eu": {"tables": {key: {"version": 9}}}}
     commits = [commit(1, marks[0]), commit(2, marks[1]), commit(3, {"dev": {"offsets": {}, "topics": None}})]

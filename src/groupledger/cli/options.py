@@ -38,6 +38,15 @@ WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spar
 """The configuration of a command without one, if the default file does not exist."""
 
 
+def new_invocation(run_id: str | None) -> Invocation:
+    """Make a new attempt and the clock, which are made only here."""
+    from groupledger.pipeline.invocation import Invocation
+
+    return Invocation(
+        attempt_id=str(uuid.uuid4()), now=lambda: datetime.now(UTC), seconds=time.perf_counter, run_id=run_id
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A command about to run: its name, its configuration, its output."""
@@ -117,12 +126,8 @@ class Job:
             say(f"groupledger: {found.detail}: {found.advice}")
 
     def invocation(self, run_id: str | None) -> Invocation:
-        """Make a new attempt and the clock, which are made only here."""
-        from groupledger.pipeline.invocation import Invocation
-
-        return Invocation(
-            attempt_id=str(uuid.uuid4()), now=lambda: datetime.now(UTC), seconds=time.perf_counter, run_id=run_id
-        )
+        """Make a new attempt and the clock."""
+        return new_invocation(run_id)
 
     def place(self) -> LedgerLocation:
         """Return the location of the ledger, which may not exist yet."""

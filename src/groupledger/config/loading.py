@@ -18,12 +18,15 @@ from groupledger.config.settings import (
     CLUSTERS,
     JUDGED,
     KEYS_OF_KINDS,
+    MEMBERSHIPS,
+    SNAPSHOTS,
     TABLE,
     Config,
     ConfigFault,
     Rule,
     SourceSettings,
 )
+from groupledger.core.log_layouts import FIELDS
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
@@ -291,8 +294,10 @@ def _check_source(source: SourceSettings, cluster_id: str | None, place: KeyPlac
         if source.kind not in kinds and getattr(source, one.name) != _default(one):
             words = f"stands in a source of kind {source.kind}; expected it under {_listed(kinds)} only"
             raise place.below(one.name).fault(words)
-    _check_columns(source.columns, place.below("columns"))
+    _check_columns(source, place.below("columns"))
     wanted, what = _PLACES.get(source.kind, ("path", "a file or folder"))
+    if source.kind == SNAPSHOTS and source.table is not None:
+        wanted, what = _PLACES[TABLE]
     if getattr(source, wanted) is None:
         raise place.below(wanted).fault(f"is missing; expected {what}")
     if wanted != "path" and source.path is not None:
@@ -303,10 +308,13 @@ def _check_source(source: SourceSettings, cluster_id: str | None, place: KeyPlac
         raise place.below("cluster_id").fault("is missing, and so is that of the whole file; expected one of them")
 
 
-def _check_columns(columns: Mapping[str, str], place: KeyPlace) -> None:
-    """Check that each field has a column of its own."""
+def _check_columns(source: SourceSettings, place: KeyPlace) -> None:
+    """Check that each field is of the kind, and has a column of its own."""
     fields_of: dict[str, str] = {}
-    for name, column in columns.items():
+    known = MEMBERSHIPS if source.kind == SNAPSHOTS else FIELDS
+    for name, column in source.columns.items():
+        if name not in known:
+            raise place.below(name).fault(f"is not a key of kind {source.kind}; {_allowed_names(name, known)}")
         if not column.strip():
             raise place.below(name).fault("is empty; expected the name of a column")
         if fields_of.setdefault(column, name) != name:

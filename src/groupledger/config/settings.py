@@ -17,6 +17,7 @@ from groupledger.core.log_layouts import FIELDS
 from groupledger.core.registry import BY_NAME
 
 ASSIGNORS = ("recorded", *BY_NAME)
+SNAPSHOTS = "snapshots"
 KAFKA, ADMIN, SEGMENTS, TABLE, DELTA = "kafka", "admin", "segments", "offsets-table", "offsets-delta"
 """Kinds of sources: a running cluster, its log and its topics; its groups as they are described; segments of the
 log from a broker's disk; a table of the log by its name in the session's catalog; and a Delta table by its folder."""
@@ -28,13 +29,19 @@ JUDGED = ("recorded", "baseline")
 """Scenarios that say what happened: the steps to the record, and the verdicts on it."""
 CLUSTERS = (KAFKA, ADMIN)
 """Kinds of sources that are a running cluster."""
-SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", "snapshots", *CLUSTERS)
+SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", SNAPSHOTS, *CLUSTERS)
+MEMBERSHIPS = (
+    *("cluster_id", "group_id", "observed_at", "member_id", "topics", "owned", "generation", "rack", "member_order"),
+    *("group_instance_id", "client_id", "host", "user_data", "assignor", "topic", "partitions", "racks", "topic_id"),
+)
+"""Columns of a table of memberships, and of its topics (`tables.given`)."""
 KEYS_OF_KINDS = {
-    "table": (TABLE,),
+    "table": (TABLE, SNAPSHOTS),
+    "topics": (SNAPSHOTS,),
     **dict.fromkeys(("bootstrap", "options", "timeout_seconds"), CLUSTERS),
     **dict.fromkeys(("reader", "max_records"), (KAFKA,)),
     "offset_commits": (*OFFSETS, KAFKA, SEGMENTS),
-    "columns": OFFSETS,
+    "columns": (*OFFSETS, SNAPSHOTS),
 }
 """Keys of a source that only some kinds have."""
 SNAPSHOT_FORMATS = ("parquet", "delta", "json", "csv")
@@ -136,14 +143,20 @@ class SourceSettings:
         one_of(*SOURCE_KINDS),
     )
     path: str | None = key(
-        "File or folder; for snapshots the folder that holds group_snapshots and the others; for segments a broker's "
+        "File or folder; for snapshots one table of memberships, or the folder that holds group_snapshots and the "
+        "others; for segments a broker's "
         "log.dirs, or one __consumer_offsets-N of it; not for kafka, admin and offsets-table.",
         NOT_EMPTY,
         None,
     )
     table: str | None = key(
         "Table or view by its name in the Spark session's catalog, such as bronze.consumer_offsets; only for "
-        "offsets-table.",
+        "offsets-table, and for snapshots a table of memberships.",
+        NOT_EMPTY,
+        None,
+    )
+    topics: str | None = key(
+        "Table of partition counts beside memberships: a path beside path, a name beside table; only for snapshots.",
         NOT_EMPTY,
         None,
     )
@@ -159,8 +172,8 @@ class SourceSettings:
     )
     columns: Mapping[str, str] = key(
         "Columns of a table, or keys of the lines, under other names, such as {offset: kafka_offset}; a.b is field b "
-        "of struct a; only for kinds that begin with offsets.",
-        names_of(*FIELDS),
+        "of struct a; only for kinds that begin with offsets, and for memberships (snapshots).",
+        names_of(*FIELDS, *MEMBERSHIPS),
         {},
     )
     glob: bool = key("Expand * ? [ ] { } in the path; false: take them literally.", TRUTH, False)

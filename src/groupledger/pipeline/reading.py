@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, SPARK_READER, TABLE
+from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, SNAPSHOTS, SPARK_READER, TABLE
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, ClusterReading, read_cluster
 from groupledger.pipeline.described import DescribedReading, LastSnapshots, no_snapshots, read_described
-from groupledger.pipeline.growing import TABLES, TableReading, key_of, read_growing
+from groupledger.pipeline.growing import TABLES, GrowingTable, TableReading, read_growing
+from groupledger.pipeline.membership_tables import read_memberships
 from groupledger.sinks.refusals import ENGINE_ERRORS
 from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, spark_kafka_log, topic_listings
 from groupledger.sources.files import Files, unreadable
@@ -28,6 +29,7 @@ from groupledger.tables.given import FORMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from groupledger.config import Config, LimitSettings, SourceSettings
     from groupledger.core.known_up_to import KnownUpTo
@@ -49,20 +51,20 @@ class SourceReading:
     arrivals: tuple[Arrivals, ...]
     files: tuple[Files, ...] = ()
     cluster: ClusterReading | DescribedReading | None = None
-    table: TableReading | None = None
+    grown: tuple[TableReading, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether it is known that there is nothing in it that the ledger lacks."""
-        found = self.cluster or self.table
-        return found is not None and found.is_empty
+        found = (self.cluster,) if self.cluster else self.grown
+        return bool(found) and all(each.is_empty for each in found)
 
     @property
     def names(self) -> tuple[str, ...]:
         """What quarantine rows call the source."""
         path = self.settings.place
-        own = (without_secrets(path),)
-        if self.settings.kind in ("snapshots", ADMIN):
+        own = tuple(without_secrets(each) for each in (path, self.settings.topics) if each is not None)
+        if self.settings.kind in (SNAPSHOTS, ADMIN):
             return tuple(without_secrets(snapshot_tables.table_path(path, form)) for form in FORMS) + own
         return own
 
@@ -77,14 +79,16 @@ class SourceReading:
         }
         if self.cluster is not None:
             return {**what, **self.cluster.described}
-        what |= {"format": source.format} if source.kind == "snapshots" else {}
+        what |= {"format": source.format} if source.kind == SNAPSHOTS else {}
         what |= {} if source.offsets_partitions is None else {OFFSETS_PARTITIONS: source.offsets_partitions}
         what |= {"columns": dict(source.columns)} if source.columns else {}
         what |= {"glob": True} if source.glob else {}
         keeps = source.keeps_offset_commits
         what |= {} if keeps == (source.kind in OFFSETS) else {"offset_commits": keeps}
-        if self.table is not None:
-            return {**what, **self.table.described}
+        what |= {"topics": without_secrets(source.topics)} if source.topics else {}
+        if self.grown:
+            first, *others = (dict(each.described) for each in self.grown)
+            return {**what, **first, **({"beside": others} if others else {})}
         found: list[Any] = sorted(list(file) for files in self.files for file in files.found)
         return {**what, "files": len(found), "digest": digest(found)}
 
@@ -123,7 +127,7 @@ class Reading:
     @property
     def may_be_empty(self) -> bool:
         """Whether nothing is new in clusters and tables that say so; other sources may hold something."""
-        said = [each.is_empty for each in self.sources if each.cluster or each.table]
+        said = [each.is_empty for each in self.sources if each.cluster or each.grown]
         return bool(said) and all(said)
 
     def adds_to(self, inputs: Mapping[str, Any]) -> bool:
@@ -204,12 +208,12 @@ def read_sources(
             told = read_described(spark, source, cluster_id or None, commits, before, invocation, most_claims=most)
             given += [] if told.snapshots is None else [(told.cluster_id, told.snapshots)]
             sources.append(_described(told, source))
-        elif source.kind == "snapshots":
-            found = _snapshots(spark, source, cluster_id, config.limits)
+        elif source.kind == SNAPSHOTS:
+            found, reading = _snapshots(spark, source, cluster_id, config.limits, commits, invocation)
             given.append((cluster_id, found))
-            sources.append(SourceReading(source, cluster_id, tuple(found.parts()), found.arrivals, found.files))
+            sources.append(reading)
         elif source.kind in (DELTA, TABLE):
-            table = read_growing(spark, source, cluster_id, config.limits, commits, invocation)
+            table = read_growing(spark, _growing_log(source, config.limits), cluster_id, commits, invocation)
             sources.append(_growing(table, source, cluster_id, config.limits))
         else:
             sources.append(_one_table(spark, source, cluster_id, config.limits))
@@ -246,9 +250,21 @@ def _described(found: DescribedReading, source: SourceSettings) -> SourceReading
 
 
 def _growing(found: TableReading, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> SourceReading:
-    rows = _within_limits(found.rows, source, limits)
+    keeps = source.keeps_offset_commits
+    log = offsets_log.of_table(found.frame, source.place, cluster_id, source.columns, offset_commits=keeps)
+    rows = _within_limits(log, source, limits)
     arrivals = () if rows.arrivals is None else (rows.arrivals,)
-    return SourceReading(source, cluster_id, (rows,), arrivals, (found.files,), table=found)
+    return SourceReading(source, cluster_id, (rows,), arrivals, (found.files,), grown=(found,))
+
+
+def _growing_log(source: SourceSettings, limits: LimitSettings) -> GrowingTable:
+    settings = {"columns": dict(source.columns), "max_record_bytes": limits.max_record_bytes}
+    read_as = digest(settings if source.keeps_offset_commits else {**settings, "offset_commits": False})
+
+    def fields(schema: StructType) -> Iterable[str]:
+        return offsets_log.fields_of(schema, source.place, source.columns).values()
+
+    return GrowingTable(source.place, source.kind, source.kind == TABLE, read_as, fields)
 
 
 def _reached(sources: Iterable[SourceReading]) -> dict[str, Any]:
@@ -257,9 +273,9 @@ def _reached(sources: Iterable[SourceReading]) -> dict[str, Any]:
     for each in sources:
         if each.cluster is not None:
             found.setdefault(each.cluster_id, {}).update(each.cluster.reached)
-        if each.table is not None and each.table.mark is not None:
-            marks = found.setdefault(each.cluster_id, {}).setdefault(TABLES, {})
-            marks[key_of(each.settings)] = each.table.mark
+        for table in each.grown:
+            if table.mark is not None:
+                found.setdefault(each.cluster_id, {}).setdefault(TABLES, {})[table.key] = table.mark
     return found
 
 
@@ -287,10 +303,23 @@ def stated_partitions(sources: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _snapshots(
-    spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings
-) -> snapshot_tables.SnapshotRows:
+    spark: SparkSession,
+    source: SourceSettings,
+    cluster_id: str,
+    limits: LimitSettings,
+    commits: Sequence[Commit],
+    invocation: Invocation | None,
+) -> tuple[SnapshotRows, SourceReading]:
+    """Read a table of memberships, or a folder of three tables."""
     most = limits.max_partitions_per_group
-    return snapshot_tables.read(spark, source.place, source.format, cluster_id, most_claims=most, glob=source.glob)
+    grown: tuple[TableReading, ...] = ()
+    is_folder = source.table is None and not (source.topics or source.columns)
+    if is_folder and snapshot_tables.are_there(spark, source.place, source.format, glob=source.glob):
+        place, kind, glob = source.place, source.format, source.glob
+        found = snapshot_tables.read(spark, place, kind, cluster_id, most_claims=most, glob=glob)
+    else:
+        found, grown = read_memberships(spark, source, cluster_id, most, commits, invocation)
+    return found, SourceReading(source, cluster_id, tuple(found.parts()), found.arrivals, found.files, grown=grown)
 
 
 def _one_table(spark: SparkSession, source: SourceSettings, cluster_id: str, limits: LimitSettings) -> SourceReading:

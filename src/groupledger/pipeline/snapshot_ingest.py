@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Observation
+from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 
 from groupledger.engine.buckets import bucket_count, parallelism
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 KNOWN = "known"
 _USABLE, _NEW = "usable", "new"
+_LAST, _NEWEST, _OURS = "last", "newest", "ours"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,12 @@ class GivenRows:
     table: Table
     new: DataFrame
     watch: Observation
+    derived: bool = False  # no rows of a user's: they are not in the account
 
     def counts(self) -> Iterator[tuple[str, int]]:
         """What became of the rows without a fault, by the names of `accounts`. Those the ledger has are duplicates."""
+        if self.derived:
+            return
         usable, new = self.watch.get[_USABLE], self.watch.get[_NEW]
         yield "records", usable
         yield f"used.{self.table.name}", new
@@ -49,17 +53,45 @@ def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: Snapsh
     """
     known = current(GROUP_SNAPSHOTS).select(c.SNAPSHOT_ID)
     pieces = [(GROUP_SNAPSHOTS, tables.groups), (MEMBER_SNAPSHOTS, tables.members)]
-    found = [_given(cluster_id, table, rows.good, known) for table, rows in pieces]
-    if tables.topics is not None:
+    found = [_given(cluster_id, table, _marked(_of(table, rows.good), known)) for table, rows in pieces]
+    if tables.derived:
+        found[0] = replace(found[0], derived=True)
+    if tables.topics is not None and tables.derived:
+        changes = _changes(tables.topics.good, current(TOPIC_SNAPSHOTS), tables.groups.good)
+        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, changes))
+    elif tables.topics is not None:
         said = current(TOPIC_SNAPSHOTS).drop(c.ATTEMPT_ID)
-        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, tables.topics.good, said))
+        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, _marked(_of(TOPIC_SNAPSHOTS, tables.topics.good), said)))
     return found
 
 
-def _given(cluster_id: str, table: Table, rows: DataFrame, known: DataFrame) -> GivenRows:
+def _of(table: Table, rows: DataFrame) -> DataFrame:
+    return rows.select(*(name for name in table.columns if name != c.ATTEMPT_ID))
+
+
+def _changes(counts: DataFrame, known: DataFrame, groups: DataFrame) -> DataFrame:
+    """Mark topics that say nothing else than what was known before them; the others are changes.
+
+    A count without a moment holds from the beginning; one that differs from what is known, since the newest snapshot
+    that is read.
+    """
+    topic = [c.CLUSTER_ID, c.TOPIC]
+    of_topic = [name for name in TOPIC_SNAPSHOTS.columns if name not in (*topic, c.VALID_FROM, c.ATTEMPT_ID)]
+    last = known.groupBy(*topic).agg((F.unix_micros(F.max(c.VALID_FROM)) + 1).alias(_LAST))
+    newest = groups.agg(F.unix_micros(F.max(c.OBSERVED_AT)).alias(_NEWEST))
+    since = F.when(F.col(_LAST).isNull(), 0).otherwise(F.greatest(_LAST, _NEWEST))
+    dated = counts.join(last, topic, "left").crossJoin(F.broadcast(newest))
+    dated = dated.withColumn(c.VALID_FROM, F.coalesce(c.VALID_FROM, F.timestamp_micros(since))).drop(_LAST, _NEWEST)
+    rows = _of(TOPIC_SNAPSHOTS, known).withColumn(_OURS, F.lit(True))
+    rows = rows.unionByName(_of(TOPIC_SNAPSHOTS, dated).withColumn(_OURS, F.lit(False)))
+    before = F.lag(F.struct(*of_topic)).over(Window.partitionBy(*topic).orderBy(c.VALID_FROM, F.desc(_OURS), *of_topic))
+    marked = rows.withColumn(KNOWN, F.coalesce(before.eqNullSafe(F.struct(*of_topic)), F.lit(False)))
+    return marked.where(~F.col(_OURS)).drop(_OURS)
+
+
+def _given(cluster_id: str, table: Table, marked: DataFrame) -> GivenRows:
     """Counted behind the join: before its shuffle, a task that Spark has to run again would count once more."""
     watch = Observation()
-    marked = _marked(rows.select(*(name for name in table.columns if name != c.ATTEMPT_ID)), known)
     usable, new = F.count(F.lit(1)).alias(_USABLE), F.count_if(~F.col(KNOWN)).alias(_NEW)
     return GivenRows(cluster_id, table, marked.observe(watch, usable, new).where(~F.col(KNOWN)).drop(KNOWN), watch)
 

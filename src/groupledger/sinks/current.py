@@ -56,8 +56,8 @@ ASSIGN_STAGE, FOLD_STAGE = "assign", "fold"
 LOG_SNAPSHOTS = "log/"
 """What the snapshot ids of the offsets log begin with; only facts from the log are folded again."""
 
-SNAPSHOTS_USED = f"/used.{GROUP_SNAPSHOTS.name}"
-"""What the count (`counts_in`) of snapshots from users' own tables ends with."""
+SNAPSHOTS_USED = (f"/used.{GROUP_SNAPSHOTS.name}", f"/used.{MEMBER_SNAPSHOTS.name}")
+"""What the counts (`counts_in`) of users' own snapshots end with; of memberships only members are counted."""
 
 _ROW, _MARK = "row", "mark"
 _NAMED = 1000

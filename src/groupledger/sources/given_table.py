@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -38,6 +39,8 @@ from groupledger.sources.tables import open_table, table_files
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.tables.given import GivenForm
@@ -76,8 +79,17 @@ def read_given(
     return (
         of_lines(read_text(spark, files, placed=True), files, form)
         if kind == "json"
-        else _of_columns(spark, files, form, kind, folder)
+        else of_frame(opened_frame(spark, files, form, kind), form, files, folder)
     )
+
+
+def is_given(spark: SparkSession, folder: str, form: GivenForm, kind: str, *, glob: bool = False) -> bool:
+    """Return whether `read_given` finds the table."""
+    try:
+        _find(spark, f"{folder.rstrip('/')}/{form.table.name}", kind, glob=glob)
+    except SourceFault as fault:
+        return fault.code != "SOURCE_MISSING"
+    return True
 
 
 def of_lines(lines: DataFrame, files: Files, form: GivenForm) -> GivenTable:
@@ -90,12 +102,20 @@ def of_lines(lines: DataFrame, files: Files, form: GivenForm) -> GivenTable:
     return GivenTable(rows, Arrivals(lines, raw.select(F.col(_LINE).alias(PROBLEM)), of_lines=True), files)
 
 
-def _of_columns(spark: SparkSession, files: Files, form: GivenForm, kind: str, folder: str) -> GivenTable:
+def opened_frame(spark: SparkSession, files: Files, form: GivenForm, kind: str) -> DataFrame:
+    """Return the rows of a table of columns as they are; those of CSV are texts."""
     raw = _csv(spark, files) if kind == "csv" else open_table(spark, files, kind)
-    if raw is None:
-        declared = [StructField(name, form.table.schema[name].dataType) for name in form.columns]
-        raw = spark.createDataFrame([], StructType(declared))
-    _check(raw.schema, form, folder, textual=CORRUPT in raw.columns)
+    if raw is not None:
+        return raw
+    declared = [StructField(name, form.table.schema[name].dataType) for name in form.columns]
+    return spark.createDataFrame([], StructType(declared))
+
+
+def of_frame(
+    raw: DataFrame, form: GivenForm, files: Files, folder: str, shapes: Mapping[str, str] = MappingProxyType({})
+) -> GivenTable:
+    """Read the rows of a frame. `shapes`: of columns that may have several types, these in words."""
+    _check(raw.schema, form, folder, shapes, textual=CORRUPT in raw.columns)
     line, text = F.lit(None).cast("string"), F.to_json(F.struct(*_named(form, raw)))
     if CORRUPT in raw.columns:
         words = "MALFORMED_LINE: the line has other columns than the header; expected the columns that the header names"
@@ -132,18 +152,19 @@ def _csv(spark: SparkSession, files: Files) -> DataFrame | None:
     return whole(opened(lambda: reader.schema(texts).load(files.place), files.path), files)
 
 
-def _check(schema: StructType, form: GivenForm, folder: str, *, textual: bool) -> None:
+def _check(schema: StructType, form: GivenForm, folder: str, shapes: Mapping[str, str], *, textual: bool) -> None:
     for name in form.columns:
         expected = form.table.schema[name].dataType
         if name not in schema.names:
             if name in form.required:
-                raise _foreign(form, folder, name, "missing", expected)
+                raise _foreign(form, folder, name, "missing", expected.simpleString())
         elif not textual and not _fits(schema[name].dataType, expected):
-            raise _foreign(form, folder, name, schema[name].dataType.simpleString(), expected)
+            words = shapes.get(name, expected.simpleString())
+            raise _foreign(form, folder, name, schema[name].dataType.simpleString(), words)
 
 
-def _foreign(form: GivenForm, folder: str, name: str, got: str, expected: DataType) -> SourceFault:
-    message = f"table {form.table.name} in {folder}: column {name} is {got}, expected {expected.simpleString()}"
+def _foreign(form: GivenForm, folder: str, name: str, got: str, expected: str) -> SourceFault:
+    message = f"table {form.table.name} in {folder}: column {name} is {got}, expected {expected}"
     return SourceFault("FOREIGN_SCHEMA", f"{message}; docs/operate/your-own-snapshots.md says which columns it has")
 
 

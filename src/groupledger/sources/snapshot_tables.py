@@ -6,7 +6,7 @@ whole, its group row and its member rows; other snapshots are unaffected.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.bounds import OFFSET
 from groupledger.sources.files import Files
-from groupledger.sources.given_table import GivenTable, of_lines, read_given
+from groupledger.sources.given_table import GivenTable, is_given, of_lines, read_given
 from groupledger.sources.lines import given_lines
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
 from groupledger.sources.topic_listings import canonical_topic_id
@@ -23,7 +23,7 @@ from groupledger.tables import columns as c
 from groupledger.tables.given import GROUPS, MEMBERS, TOPICS, GivenForm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -44,7 +44,8 @@ _PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
 class SnapshotRows:
     """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None if not provided.
 
-    `arrivals` and `files` are those of the existing tables.
+    `arrivals` and `files` are those of the existing tables. `derived`: the groups are no rows of a user's, but made of
+    those of `members`.
     """
 
     groups: Rows
@@ -52,14 +53,23 @@ class SnapshotRows:
     topics: Rows | None
     arrivals: tuple[Arrivals, ...] = ()
     files: tuple[Files, ...] = ()
+    derived: bool = False
 
     def parts(self) -> list[Rows]:
-        """Return the existing tables."""
-        return [rows for rows in (self.groups, self.members, self.topics) if rows is not None]
+        """Return the tables that there are."""
+        groups = None if self.derived else self.groups
+        return [rows for rows in (groups, self.members, self.topics) if rows is not None]
 
     def rejected(self) -> DataFrame:
         """Return the rejected rows of all three."""
         return reduce(lambda left, right: left.unionByName(right), [rows.rejected for rows in self.parts()])
+
+
+def are_there(spark: SparkSession, folder: str, kind: str, *, glob: bool = False) -> bool:
+    """Return whether a folder has one of the tables that `read` needs, or no table of another form can be in it."""
+    return kind not in ("parquet", "delta") or any(
+        is_given(spark, folder, form, kind, glob=glob) for form in (GROUPS, MEMBERS)
+    )
 
 
 def read(
@@ -97,15 +107,37 @@ def described(
 def _judged_together(
     folder: str, groups: GivenTable, members: GivenTable, topics: GivenTable | None, cluster_id: str, most_claims: int
 ) -> SnapshotRows:
-    in_order = _in_order(members.rows)
-    judged = _judged(_filled_groups(groups.rows, cluster_id), in_order, most_claims)
     given = [table for table in (groups, members, topics) if table is not None]
+    places = (table_path(folder, GROUPS), table_path(folder, MEMBERS))
+    found = snapshots_of(groups.rows, members.rows, places, cluster_id, most_claims, named=_named)
+    return replace(
+        found,
+        topics=None if topics is None else rows_of_topics(topics.rows, table_path(folder, TOPICS), cluster_id),
+        arrivals=tuple(table.arrivals for table in given),
+        files=tuple(table.files for table in given),
+    )
+
+
+def _as_it_is(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def snapshots_of(
+    groups: DataFrame,
+    members: DataFrame,
+    places: tuple[str, str],
+    cluster_id: str,
+    most_claims: int,
+    named: Callable[[DataFrame], DataFrame] = _as_it_is,
+) -> SnapshotRows:
+    """Judge group rows and member rows together; `places`: their names in quarantine rows.
+
+    `named` gives snapshots the ids that the ledger has of them.
+    """
+    in_order = _in_order(members)
+    judged = _judged(_filled_groups(groups, cluster_id), in_order, most_claims)
     return SnapshotRows(
-        _groups(judged, table_path(folder, GROUPS)),
-        _members(in_order, judged, table_path(folder, MEMBERS), cluster_id),
-        None if topics is None else _topics(topics.rows, table_path(folder, TOPICS), cluster_id),
-        tuple(table.arrivals for table in given),
-        tuple(table.files for table in given),
+        _groups(judged, places[0], named), _members(in_order, judged, places[1], cluster_id, named), None
     )
 
 
@@ -129,6 +161,7 @@ def _in_order(members: DataFrame) -> DataFrame:
 def _filled_groups(groups: DataFrame, cluster_id: str) -> DataFrame:
     texts = {c.GROUP_TYPE: "classic", c.PROTOCOL_TYPE: "consumer", c.SNAPSHOT_KIND: "generation", c.STATE: "Stable"}
     given = {name: F.coalesce(name, F.lit(text)) for name, text in texts.items()}
+    given[c.OFFSET] = F.coalesce(c.OFFSET, F.unix_micros(c.OBSERVED_AT))
     given[c.CLUSTER_ID] = F.coalesce(c.CLUSTER_ID, F.lit(cluster_id))
     given[c.INCARNATION] = F.coalesce(c.INCARNATION, F.lit(0))
     given[c.COMPLETE] = F.coalesce(c.COMPLETE, F.lit(True))
@@ -218,7 +251,7 @@ def _said(code: str, *parts: Column | str) -> Column:
     return F.concat(F.lit(f"{code}: "), *texts, F.lit("; correct the rows of this snapshot"))
 
 
-def _groups(judged: DataFrame, source: str) -> Rows:
+def _groups(judged: DataFrame, source: str, named: Callable[[DataFrame], DataFrame]) -> Rows:
     filled = judged.withColumns(
         {
             c.SOURCE: F.lit(SOURCE_KIND),
@@ -229,10 +262,12 @@ def _groups(judged: DataFrame, source: str) -> Rows:
             ).otherwise(F.col(c.SUBSCRIBED_TOPICS)),
         }
     )
-    return _split(_named(filled), GROUPS, source, (c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.SNAPSHOT_ID, c.ROW))
+    return _split(named(filled), GROUPS, source, (c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.SNAPSHOT_ID, c.ROW))
 
 
-def _members(members: DataFrame, judged: DataFrame, source: str, cluster_id: str) -> Rows:
+def _members(
+    members: DataFrame, judged: DataFrame, source: str, cluster_id: str, named: Callable[[DataFrame], DataFrame]
+) -> Rows:
     """Return member rows with the group, the position and the problem of their snapshot."""
     names = (c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
     wrong = F.coalesce(F.min(PROBLEM), F.lit("")).alias(_WRONG)
@@ -242,10 +277,11 @@ def _members(members: DataFrame, judged: DataFrame, source: str, cluster_id: str
     joined = members.join(snapshots, c.SNAPSHOT_ID, "left").withColumns(
         {PROBLEM: F.coalesce(PROBLEM, found), c.CLUSTER_ID: F.coalesce(c.CLUSTER_ID, F.lit(cluster_id))}
     )
-    return _split(_named(joined), MEMBERS, source, (*names, c.SNAPSHOT_ID, c.ROW))
+    return _split(named(joined), MEMBERS, source, (*names, c.SNAPSHOT_ID, c.ROW))
 
 
-def _topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
+def rows_of_topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
+    """Return rows of `topic_snapshots` from rows of TOPICS."""
     count = F.col(c.PARTITION_COUNT)
     negative = F.concat(
         F.lit("BAD_PARTITION_COUNT: partition count of topic "),

@@ -1,0 +1,144 @@
+"""Read tables of memberships, a row a member of a group at a moment, as snapshots; and of their topics.
+
+`groupledger.tables.given` declares their columns. The rows of a group at one moment are a snapshot. Its position is the
+moment in microseconds, and its id is made of cluster, group and moment, so that neither depends on the order of rows. A
+row that cannot be used sends the rows of its snapshot to quarantine; other snapshots are unaffected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from groupledger.core.secrets import without_secrets
+from groupledger.sources.files import Files
+from groupledger.sources.given_table import GivenTable, of_frame
+from groupledger.sources.opening import PROBLEM, Rows, SourceFault
+from groupledger.sources.owned_lists import WORDS, as_lists
+from groupledger.sources.snapshot_tables import SOURCE_KIND, SnapshotRows, rows_of_topics, snapshots_of
+from groupledger.sources.tables import paths
+from groupledger.tables import columns as c
+from groupledger.tables.given import (
+    GROUPS,
+    MEMBERS,
+    MEMBERSHIP_AS_IS,
+    MEMBERSHIPS,
+    OWNED,
+    RACK,
+    TOPIC_COUNTS,
+    GivenForm,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+_ASSIGNORS = "assignors"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedTable:
+    """A table as it was opened: its rows as they are, their files, and its name in messages and quarantine rows."""
+
+    frame: DataFrame
+    files: Files
+    name: str
+
+
+def read(
+    members: OpenedTable, topics: OpenedTable | None, cluster_id: str, columns: Mapping[str, str], *, most_claims: int
+) -> SnapshotRows:
+    """Read memberships and topics; `columns`: their names of columns, by ours; `cluster_id`: the default cluster.
+
+    Raises SourceFault FOREIGN_SCHEMA.
+    """
+    opened = [members, *([] if topics is None else [topics])]
+    _require(columns, opened)
+    given = _given(members, MEMBERSHIPS, columns)
+    rows = _placed(given.rows, cluster_id)
+    found = snapshots_of(_groups(rows), _members(rows), (members.name, members.name), cluster_id, most_claims)
+    counts = None if topics is None else _given(topics, TOPIC_COUNTS, columns)
+    listed = None if topics is None or counts is None else _topics(counts, topics.name, cluster_id)
+    tables = [given, *([] if counts is None else [counts])]
+    return SnapshotRows(
+        found.groups,
+        found.members,
+        listed,
+        tuple(each.arrivals for each in tables),
+        tuple(each.files for each in tables),
+        derived=True,
+    )
+
+
+def _require(columns: Mapping[str, str], opened: list[OpenedTable]) -> None:
+    there = {name for place in opened for name in paths(place.frame.schema)}
+    for name, column in columns.items():
+        if column not in there:
+            place = " and ".join(each.name for each in opened)
+            words = f"column {column} (columns.{name}) is missing; it has {', '.join(sorted(there))}"
+            raise SourceFault("FOREIGN_SCHEMA", f"{without_secrets(place)}: {words}")
+
+
+def _given(place: OpenedTable, form: GivenForm, columns: Mapping[str, str]) -> GivenTable:
+    known = paths(place.frame.schema)
+    own = {name: known[columns.get(name, name)] for name in form.columns if columns.get(name, name) in known}
+    values = {name: each.column for name, each in own.items()}
+    if OWNED in own:
+        values[OWNED] = as_lists(own[OWNED].column, own[OWNED].kind)
+    frame = place.frame.select(*(value.alias(name) for name, value in values.items()))
+    return of_frame(frame, form, place.files, place.name, {OWNED: WORDS})
+
+
+def _placed(rows: DataFrame, cluster_id: str) -> DataFrame:
+    """Add what the snapshot of a row is: its cluster, position and id; null where the row does not say which."""
+    cluster = F.coalesce(c.CLUSTER_ID, F.lit(cluster_id))
+    offset = F.unix_micros(c.OBSERVED_AT)
+    words = [F.lit(f"{SOURCE_KIND}/"), cluster, F.lit("/"), F.col(c.GROUP_ID), F.lit("/"), offset.cast("string")]
+    return rows.withColumns({c.CLUSTER_ID: cluster, c.OFFSET: offset, c.SNAPSHOT_ID: F.concat(*words)})
+
+
+def _groups(rows: DataFrame) -> DataFrame:
+    """Make the group row of each snapshot."""
+    of_group = [c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.OBSERVED_AT]
+    assignor, generation = F.min(c.ASSIGNOR).alias(c.ASSIGNOR), F.max(c.GENERATION).alias(c.GENERATION)
+    named = F.collect_set(F.coalesce(c.ASSIGNOR, F.lit(""))).alias(_ASSIGNORS)
+    groups = rows.where(F.col(c.SNAPSHOT_ID).isNotNull()).groupBy(*of_group).agg(assignor, generation, named)
+    words = "BAD_VALUE: members name different assignors; expected one in all rows of a snapshot, or none"
+    wrong = F.when(F.size(_ASSIGNORS) > 1, F.lit(words))
+    return _in_form(groups, GROUPS, {}, wrong, F.lit(None).cast("string"))
+
+
+def _members(rows: DataFrame) -> DataFrame:
+    said = {
+        c.SNAPSHOT_ID: F.col(c.SNAPSHOT_ID),
+        c.MEMBER_ID: F.col(c.MEMBER_ID),
+        c.TOPICS: F.col(c.TOPICS),
+        c.RACK_ID: F.col(RACK),
+        c.SUBSCRIPTION_GENERATION: F.col(c.GENERATION),
+        **dict.fromkeys((c.CLAIMED, c.RECORDED), F.col(OWNED)),
+        **{name: F.col(name) for name in MEMBERSHIP_AS_IS},
+    }
+    unsaid = {name: F.lit(None) for name in MEMBERS.columns if name not in said}
+    return _in_form(rows, MEMBERS, {**said, **unsaid}, F.col(PROBLEM), F.col(c.ROW))
+
+
+def _in_form(rows: DataFrame, form: GivenForm, said: Mapping[str, Column], problem: Column, row: Column) -> DataFrame:
+    """Return the columns of a form, null unless they are `said` or there."""
+    kinds = {name: form.table.schema[name].dataType for name in form.columns}
+    there = {name: F.col(name) if name in rows.columns else F.lit(None) for name in kinds}
+    values = [(said.get(name, there[name])).cast(kind.simpleString()).alias(name) for name, kind in kinds.items()]
+    return rows.select(*values, row.alias(c.ROW), problem.alias(PROBLEM))
+
+
+def _topics(counts: GivenTable, place: str, cluster_id: str) -> Rows:
+    """Return topics as changes; a row without a moment has none yet (`pipeline.snapshot_ingest`)."""
+    renamed = {c.PARTITIONS: c.PARTITION_COUNT, c.OBSERVED_AT: c.VALID_FROM}
+    same = Window.partitionBy(F.coalesce(c.CLUSTER_ID, F.lit(cluster_id)), c.TOPIC, c.OBSERVED_AT)
+    several = F.size(F.collect_set(c.PARTITIONS).over(same)) > 1
+    words = F.concat(F.lit("TOPIC_TWICE: topic "), c.TOPIC, F.lit(" has several partition counts; expected one row"))
+    rows = counts.rows.withColumn(PROBLEM, F.coalesce(PROBLEM, F.when(several, words)))
+    return rows_of_topics(rows.withColumnsRenamed(renamed), place, cluster_id)

@@ -1,0 +1,136 @@
+"""A row a member of a group at a moment is enough: no snapshot id, no offset, any usual shape of partitions."""
+
+from datetime import timedelta
+
+import pytest
+
+from groupledger.answers.ownership import ownership
+from groupledger.answers.reader import LedgerReader
+from groupledger.config import LedgerSettings, SourceSettings
+from groupledger.pipeline.frames_in import Frames, ingest_frames, write_assigned
+from groupledger.sinks.current import current
+from groupledger.tables import (
+    ASSIGNMENTS,
+    GROUP_SNAPSHOTS,
+    MEMBER_SNAPSHOTS,
+    OWNERSHIP_CHANGES,
+    QUARANTINE,
+    REBALANCES,
+    RUNS,
+    TOPIC_SNAPSHOTS,
+)
+from tests.pipeline.ledgers import invocation
+from tests.sources.test_memberships import BASE, START, frame, rows
+
+
+def topic_frame(spark, orders=2):
+    return spark.createDataFrame([("orders", orders), ("clicks", 1)], "topic string, partitions int")
+
+
+def frames(spark, members=None, **more):
+    return Frames(
+        members=frame(spark) if members is None else members, topics=topic_frame(spark), cluster_id="prod", **more
+    )
+
+
+def place(workspace):
+    return LedgerSettings(location=workspace.location.path)
+
+
+def facts(workspace):
+    return {
+        table.name: workspace.rows(table)
+        for table in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, TOPIC_SNAPSHOTS)
+    }
+
+
+@pytest.fixture(scope="module")
+def ingested(spark, new_workspace):
+    space = new_workspace("memberships")
+    ingest_frames(spark, frames(spark), place(space), invocation())
+    return space
+
+
+def test_owners_are_known_from_memberships(ingested):
+    ledger = LedgerReader(ingested.location.path)
+    found = [ownership(ledger, "orders", 1, START + timedelta(minutes=at, seconds=1)) for at in range(3)]
+    assert [sorted(each.member.member_id for each in answer.holdings) for answer in found] == [
+        ["a"] * 2,
+        ["b"] * 2,
+        ["b"] * 2,
+    ]
+    assert len(facts(ingested)[GROUP_SNAPSHOTS.name]) == 6
+
+
+def test_columns_have_other_names_and_a_growing_table_is_read_on(spark, ingested, workspace):
+    table, topics = str(workspace.folder / "bronze"), str(workspace.folder / "counts")
+
+    def append(**which):
+        renamed = frame(spark, **which).withColumnsRenamed({"member_id": "consumer", "owned": "has"})
+        renamed.write.format("delta").mode("append").save(table)
+
+    append(moments=[0, 1])
+    topic_frame(spark).write.format("delta").save(topics)
+    source = SourceSettings(
+        kind="snapshots", path=table, topics=topics, format="delta", columns={"member_id": "consumer", "owned": "has"}
+    )
+    first = workspace.ingest(source, cluster_id="prod")
+    assert first.rows[GROUP_SNAPSHOTS.name] == 4
+    assert workspace.ingest(source, cluster_id="prod").nothing_new
+    append(moments=[2])
+    second = workspace.ingest(source, cluster_id="prod")
+    (account,) = second.accounts
+    assert (account.rows, account.duplicates) == (2, 0)
+    assert facts(workspace) == facts(ingested)
+    topic_frame(spark, orders=4).write.format("delta").mode("overwrite").save(topics)
+    third = workspace.ingest(source, cluster_id="prod")
+    assert third.rows[TOPIC_SNAPSHOTS.name] == 1
+
+
+def test_a_second_ingest_of_a_run_changes_nothing_and_one_of_known_rows_adds_none(spark, workspace):
+    done = ingest_frames(spark, frames(spark), place(workspace), invocation("nightly"))
+    again = ingest_frames(spark, frames(spark), place(workspace), invocation("nightly"))
+    assert (done.already_committed, again.already_committed) == (False, True)
+    before = facts(workspace)
+    later = ingest_frames(spark, frames(spark), place(workspace), invocation())
+    (account,) = later.accounts
+    assert account.duplicates == account.rows == len(rows()) + 2
+    assert facts(workspace) == before
+
+
+def test_wrong_rows_refuse_their_snapshot_alone(spark, workspace):
+    bad = [
+        ("prod", "twice", START, "a", ["orders"], []),
+        ("prod", "twice", START, "a", ["orders"], []),
+        ("prod", "minus", START, "a", ["orders"], ["orders-1"]),
+        ("prod", "minus", START, "b", ["orders"], ["orders"]),
+        ("prod", None, START, "a", ["orders"], []),
+        ("prod", "silent", START, "a", None, []),
+        ("prod", "null", START, "a", ["orders", None], []),
+        ("prod", "fine", START, "a", ["orders"], ["orders-1"]),
+    ]
+    members = spark.createDataFrame(bad, f"{BASE}, owned array<string>")
+    done = ingest_frames(spark, frames(spark, members), place(workspace), invocation())
+    kept = current(spark, workspace.location, GROUP_SNAPSHOTS).select("group_id").collect()
+    assert [row["group_id"] for row in kept] == ["fine"]
+    found = current(spark, workspace.location, QUARANTINE).groupBy("group_id", "code").count().collect()
+    assert {(row["group_id"], row["code"]): row["count"] for row in found} == {
+        ("twice", "MEMBER_TWICE"): 2,
+        ("minus", "BAD_VALUE"): 2,
+        (None, "MISSING_VALUE"): 1,
+        ("silent", "MISSING_VALUE"): 1,
+        ("null", "BAD_VALUE"): 1,
+    }
+    assert done.accounts[0].balanced
+
+
+def test_what_is_assigned_is_kept_once_under_its_run(spark, workspace):
+    def write():
+        return write_assigned(spark, frames(spark), place(workspace), "cooperative-sticky", invocation("tonight"))
+
+    first, again = write(), write()
+    assert (first.already_committed, again.already_committed) == (False, True)
+    assert first.groups_in == 6
+    kept = [workspace.rows(table) for table in (REBALANCES, ASSIGNMENTS)]
+    assert [len(each) for each in kept] == [6, 8]
+    assert current(spark, workspace.location, RUNS).where("status = 'committed'").count() == 2
