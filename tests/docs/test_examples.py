@@ -100,6 +100,8 @@ CODE_RUN_BY = {
         "reference/sql-views.md",
         "sql",
     ): "tests/answers/test_view_page.py::test_every_table_has_a_view_and_every_view_is_read_back",
+    ("operate/read-tables.md", "python"): "tests/pipeline/test_memberships.py::"
+    "test_the_code_of_the_page_runs_and_owners_are_known_from_memberships",
 }
 """Blocks of code that are not run here: by page and language, who runs them, or the like."""
 

@@ -1,5 +1,6 @@
 """A row a member of a group at a moment is enough: no snapshot id, no offset, any usual shape of partitions."""
 
+from contextlib import chdir
 from datetime import timedelta
 
 import pytest
@@ -19,8 +20,12 @@ from groupledger.tables import (
     RUNS,
     TOPIC_SNAPSHOTS,
 )
+from tests.demo.conftest import ROOT
+from tests.pages import blocks
 from tests.pipeline.ledgers import invocation
 from tests.sources.test_memberships import BASE, START, frame, rows
+
+PAGE = ROOT / "docs" / "operate" / "read-tables.md"
 
 
 def topic_frame(spark, orders=2):
@@ -46,12 +51,15 @@ def facts(workspace):
 
 @pytest.fixture(scope="module")
 def ingested(spark, new_workspace):
+    """What the code of the page makes."""
     space = new_workspace("memberships")
-    ingest_frames(spark, frames(spark), place(space), invocation())
+    (code,) = blocks(PAGE.read_text(encoding="utf-8"), "python")
+    with chdir(space.folder):
+        exec(code, {"spark": spark, "members": frame(spark), "topics": topic_frame(spark)})  # noqa: S102 - of the page
     return space
 
 
-def test_owners_are_known_from_memberships(ingested):
+def test_the_code_of_the_page_runs_and_owners_are_known_from_memberships(ingested):
     ledger = LedgerReader(ingested.location.path)
     found = [ownership(ledger, "orders", 1, START + timedelta(minutes=at, seconds=1)) for at in range(3)]
     assert [sorted(each.member.member_id for each in answer.holdings) for answer in found] == [
