@@ -21,7 +21,7 @@ _PARTS = {
     "Over your own tables": ("assign", "Assigned", "assignor_udf", "assignor_arrow", "register"),
     "Columns": ("MEMBERS", "TOPICS", "ASSIGNED_MEMBERS", "ASSIGNED_GROUPS", "REFUSED", "ASSIGNOR_SCHEMA"),
     "One group": ("solve", "simulate", "assignors", "AssignorInfo"),
-    "A ledger": ("open", "Ledger", "LedgerGroup", "Reply", "Picture"),
+    "A ledger": ("open", "ingest", "Ledger", "LedgerGroup", "Reply", "Picture"),
     "Code of yours, and errors": ("custom", "listener", "Fault"),
 }
 _COLUMNS = {

@@ -190,7 +190,7 @@ def chosen_assignor(name: str, members: Collection[str], mode: StepMode, limits:
         raise Fault("USAGE", f"mode is {mode!r}; expected 'as-kafka' or 'kip'")
     if not isinstance(name, str):
         raise Fault("USAGE", f"assignor is {name!r}; expected a name")
-    calculation = Calculation("assign", Form(mode), stated=True)
+    calculation = Calculation("assign", Form(mode), attributes=False, stated=True)
     known = known_assignor(name)
     if known is not None:
         return Chosen(known, None, calculation)

@@ -36,7 +36,7 @@ def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, t
     """Compute the groups of a bucket. `by`: the values of the columns of `by`, of each of its group rows."""
     calculation = replace(calculation, topics=topics.catalogue)
     decoded, result = rebalanced(parts, calculation)
-    tables = encode_results(decoded, result, calculation.scenario)
+    tables = encode_results(decoded, result, calculation)
     members, groups = (whole_table(tables[each.name]) for each in (ASSIGNMENTS, REBALANCES))
     refused = pc.equal(column(groups, c.OUTCOME), "REJECTED").to_numpy(zero_copy_only=False)
     size = np.where(refused, 0, np.diff(result.party.member_start))
