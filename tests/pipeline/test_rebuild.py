@@ -170,7 +170,7 @@ def test_rows_that_this_version_makes_otherwise_are_refused_before_anything_is_w
     assert f" was computed by {OLDER}; this version, 0.1.0+" in said
     assert said.endswith(
         "that is no further damage. Nothing of it was written; rebuild with "
-        f"{OLDER}, or ingest the ledger's log_records into a new ledger (docs/faults.md)"
+        f"{OLDER}, or ingest the ledger's log_records into a new ledger (docs/operate/failures-and-recovery.md)"
     )
     assert {table.name: copy.rows(table) for table in DERIVED} == before
 

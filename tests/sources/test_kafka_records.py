@@ -132,7 +132,7 @@ def test_commits_are_kept_on_request():
 def test_records_have_the_leader_epoch_of_their_batch():
     reader = StretchReader(Address("h:1", {}, 30), False)
     given = Consumer([Record(1, epoch=3), Record(2, COMMIT, epoch=3), Record(9, epoch=5)])
-    found = pa.Table.from_batches(list(batches(reader, OffsetRange(4, 0, 10), given, [], lambda: 0)), BATCH)
+    found = pa.Table.from_batches(list(batches(reader, [OffsetRange(4, 0, 10)], given, [], lambda: 0)), BATCH)
     assert found["leader_epoch"].to_pylist() == [3, 5, None, None]
 
 
