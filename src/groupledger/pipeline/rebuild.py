@@ -205,4 +205,5 @@ class _Rebuild:
                 "what is computed changed in between: that is no further damage"
             )
             way_out = f"rebuild with {run.code_digest}, or ingest the ledger's log_records into a new ledger"
-        return Fault("REBUILT_DIFFERENT", f"{what} {why}. Nothing of it was written; {way_out} (docs/operate/failures-and-recovery.md)")
+        page = "docs/operate/failures-and-recovery.md"
+        return Fault("REBUILT_DIFFERENT", f"{what} {why}. Nothing of it was written; {way_out} ({page})")
