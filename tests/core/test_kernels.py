@@ -1,9 +1,13 @@
 """When a kernel runs compiled: small work never waits for a compiler."""
 
+import importlib
+import pkgutil
 from collections import Counter
+from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
+import groupledger.core
 from groupledger.core import kernels
 
 
@@ -39,13 +43,22 @@ def test_many_calls_of_little_work_are_worth_it_together(monkeypatch):
     assert [kernels.runs_compiled(least, cells) for _ in range(4)] == [False, False, True, True]
 
 
-def test_a_kernel_that_numba_kept_is_found(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernels, "_cache_home", lambda: tmp_path)
-    asked = kernels._compiled_before.__wrapped__
-    assert not asked(least)
-    (tmp_path / "core_0").mkdir()
-    (tmp_path / "core_0" / f"test_kernels.{kernels._compiled_name(least)}-7.py311.nbi").touch()
-    assert asked(least)
+def test_what_a_kernel_compiles_of_the_names_in_it_is_in_its_digest():
+    """A name of another kind would change what is compiled, and leave the digest as it is."""
+    for module in pkgutil.walk_packages(groupledger.core.__path__, "groupledger.core."):
+        importlib.import_module(module.name)
+    others = {
+        (function.__name__, name)
+        for function in kernels._KERNELS - kernels._COMPILED_AS.keys()
+        for name, value in kernels._globals(function).items()
+        if name in function.__code__.co_names
+        and not isinstance(value, ModuleType)
+        and not (isinstance(value, FunctionType) and value in kernels._KERNELS)
+        and kernels._constant(value) == ""
+    }
+    assert others == set()
+    nested = [each.__name__ for each in kernels._KERNELS for it in each.__code__.co_consts if isinstance(it, CodeType)]
+    assert nested == [], "the text of a nested function has its address"
 
 
 def test_a_kernel_whose_types_are_named_anew_is_compiled_anew():

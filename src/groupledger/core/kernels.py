@@ -14,12 +14,12 @@ import importlib.util
 import inspect
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
+
+from groupledger.core.kernel_folders import is_kept
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -81,7 +81,7 @@ def runs_compiled(function: Callable[..., Any], cells: int) -> bool:
 
 @functools.cache
 def _compiled_before(function: Callable[..., Any]) -> bool:
-    return any(_cache_home().glob(f"*/*{_compiled_name(function)}-*.nbi"))
+    return is_kept(_compiled_name(function))
 
 
 def _compiled_name(function: Callable[..., Any]) -> str:
@@ -104,14 +104,10 @@ def compiled(function: Callable[..., Any], *, cached: bool = True) -> Callable[.
     twin = FunctionType(function.__code__, dict(_globals(function)) | callees | structs, function.__name__)
     twin.__module__ = function.__module__
     twin.__qualname__ = _compiled_name(function)
-    settings = numba.config
-    kept = settings.CACHE_DIR
-    settings.CACHE_DIR = str(_cache_home())
-    try:
-        dispatcher: Callable[..., Any] = numba.njit(cache=cached, error_model=ERROR_MODEL)(twin)
-    finally:
-        settings.CACHE_DIR = kept
-    return dispatcher
+    dispatcher: Any = numba.njit(error_model=ERROR_MODEL)(twin)
+    if cached:
+        dispatcher._cache = importlib.import_module("groupledger.core.kernel_cache").KernelCache(twin)
+    return dispatcher  # type: ignore[no-any-return]
 
 
 def _is_named_tuple(candidate: Any) -> bool:
@@ -147,12 +143,9 @@ def _callees(function: Callable[..., Any]) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _digest(function: Callable[..., Any]) -> str:
-    """Return the digest of a kernel's code, constants and callees: numba's own cache does not notice a changed callee.
-
-    It includes the names of the types that it takes: a cache that names a missing type cannot be read at all.
-    """
+    """Return the digest of a kernel's code, of the constants and named tuples in it, of its callees and annotations."""
     code, known = function.__code__, _globals(function)
-    constants = [(name, known[name]) for name in code.co_names if isinstance(known.get(name), int)]
+    constants = [(name, _constant(known[name])) for name in code.co_names if name in known]
     callees = [(name, _digest(callee)) for name, callee in _callees(function)]
     callees += [("", _source_digest(_COMPILED_AS[function]))] if function in _COMPILED_AS else []
     types = sorted((name, str(kind)) for name, kind in function.__annotations__.items())
@@ -160,14 +153,15 @@ def _digest(function: Callable[..., Any]) -> str:
     return hashlib.sha256(told.encode()).hexdigest()
 
 
+def _constant(value: Any) -> Any:
+    """Return what a kernel compiles of a global name that is no kernel: a number, an array, or a tuple's fields."""
+    if _is_named_tuple(value):
+        return value._fields
+    if hasattr(value, "tobytes"):
+        return str(value.dtype), value.tobytes()
+    return value if isinstance(value, int | float) else ""
+
+
 def _source_digest(function: Callable[..., Any]) -> str:
     """Return the digest of the module that gives a kernel its compiled form."""
     return hashlib.sha256(inspect.getsource(sys.modules[function.__module__]).encode()).hexdigest()
-
-
-@functools.cache
-def _cache_home() -> Path:
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    if not os.access(home if home.exists() else home.parent, os.W_OK):
-        home = Path(tempfile.gettempdir())
-    return home / "groupledger" / "kernels"
