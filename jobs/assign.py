@@ -1,4 +1,4 @@
-"""Run the command `groupledger assign` with spark-submit, which needs the jars that Spark lacks:
+"""Run `groupledger assign` from a checkout with spark-submit; `groupledger job-file` names the installed script.
 
 spark-submit --jars "$(groupledger jars)" jobs/assign.py --config conf/cluster.yaml
 """

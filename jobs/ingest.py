@@ -1,4 +1,4 @@
-"""Run the command `groupledger ingest` with spark-submit, which needs the jars that Spark lacks:
+"""Run `groupledger ingest` from a checkout with spark-submit; `groupledger job-file` names the installed script.
 
 spark-submit --jars "$(groupledger jars)" jobs/ingest.py --config conf/cluster.yaml
 """

@@ -121,7 +121,7 @@ def _is_type_name(name: str) -> bool:
 def _forwards(node: ast.stmt) -> bool:
     """Imports, texts, `__all__`, another name for something, and functions that pass all they are given to another."""
     match node:
-        case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()) | ast.If():
+        case ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant()) | ast.If(test=ast.Name()):
             return True
         case ast.Assign(targets=[ast.Name(name)]) if name == "__all__" or isinstance(node.value, ast.Name):
             return True

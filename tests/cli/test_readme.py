@@ -24,7 +24,8 @@ DOCUMENTS = [
 ]
 
 
-COMMAND = re.compile(r"(?:^\s+|`)(?:groupledger|spark-submit .*jobs/(?P<job>\w+)\.py) (?P<rest>[a-z-][^<>|#`]*)")
+SUBMITTED = r"(?:spark-submit .*)?(?:jobs/(?P<job>\w+)\.py|\"\$\(groupledger job-file\)\")"
+COMMAND = re.compile(rf"(?:^\s+|`)(?:groupledger|{SUBMITTED}) (?P<rest>[a-z-][^<>|#`]*)")
 
 
 def shown():
@@ -35,7 +36,7 @@ def shown():
 
 
 class Started(Exception):
-    """The command has understood its arguments and would start Spark now, ask a cluster, or read a ledger."""
+    """The command has understood its arguments and would start Spark, ask a cluster, read a ledger or compile now."""
 
 
 @pytest.fixture
@@ -46,6 +47,7 @@ def without_spark(monkeypatch, tmp_path):
     for starts in ("spark", "spark_for_ledger"):
         monkeypatch.setattr(f"groupledger.cli.options.Job.{starts}", started)
     monkeypatch.setattr("groupledger.pipeline.views.require_catalog", started)  # the ledger of these pages is a folder
+    monkeypatch.setattr("groupledger.engine.kernel_archive.kernel_archive", started)
     monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")

@@ -19,7 +19,7 @@ def environment(folder: Path) -> Path:
     """An environment without groupledger; its interpreter."""
     venv.create(folder, with_pip=False, symlinks=True)
     wanted = [f"{name}=={version(name)}" for name in NEEDED]
-    _pip("install", "--target", str(_site_packages(folder)), *wanted)
+    _pip("install", "--target", str(site_packages(folder)), *wanted)
     return folder / "bin" / "python"
 
 
@@ -38,18 +38,17 @@ def wheel(folder: Path) -> Path:
 
 
 def installed(folder: Path, package: Path) -> None:
-    """Install a wheel into an environment."""
-    _pip("install", "--no-deps", "--target", str(_site_packages(folder)), str(package))
+    """Install a wheel into a folder."""
+    _pip("install", "--no-deps", "--target", str(folder), str(package))
 
 
-def zipped(folder: Path) -> Path:
-    """The package as a zip for `--py-files`, which takes no wheel."""
-    copy = folder / "copied"
-    shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    return Path(shutil.make_archive(str(folder / "groupledger"), "zip", copy))
+def zipped(folder: Path, package: Path) -> Path:
+    """The wheel as a zip for `--py-files`, which takes no wheel."""
+    return Path(shutil.copy(package, folder / "groupledger.zip"))
 
 
-def _site_packages(folder: Path) -> Path:
+def site_packages(folder: Path) -> Path:
+    """The packages of an environment."""
     (found,) = folder.glob("lib/python*/site-packages")
     return found
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from groupledger.config.sample import sample_settings
+from groupledger.core.kernel_folders import kind
 from groupledger.engine import jars
 from groupledger.engine.session import DELTA
 from tests.cluster import environments
@@ -26,6 +27,7 @@ SUBMIT = Path(sys.executable).with_name("spark-submit")
 COMMANDS = ("ingest", "assign")
 NO_UI = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 TUNED = {"spark.databricks.delta.snapshotPartitions": "1", "spark.sql.shuffle.partitions": "2"}
+QUIET = {"spark.log.level": "ERROR"}
 ON_CLUSTER = DELTA | NO_UI | TUNED | {"spark.sql.session.timeZone": "UTC", "spark.executor.memory": "800m"}
 
 
@@ -36,6 +38,7 @@ class Shipped:
     python: Path  # with the wheel installed
     archive: Path  # an environment without
     zipped: Path
+    installed: Path  # the wheel alone, for a driver
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +46,10 @@ def shipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shipped")
     python = environments.environment(folder / "environment")
     archive = environments.archive(folder / "environment", folder / "environment.tar.gz")
-    environments.installed(folder / "environment", environments.wheel(folder))
-    return Shipped(python, archive, environments.zipped(folder))
+    wheel = environments.wheel(folder)
+    environments.installed(environments.site_packages(folder / "environment"), wheel)
+    environments.installed(folder / "driver", wheel)
+    return Shipped(python, archive, environments.zipped(folder, wheel), folder / "driver")
 
 
 def configuration(folder, spark):
@@ -55,18 +60,23 @@ def configuration(folder, spark):
     return path
 
 
-def told(*command, **environment):
+def told(*command, cwd=ROOT, **environment):
     """What a command says with --json."""
+    return json.loads(printed(*command, cwd=cwd, **environment).splitlines()[-1])
+
+
+def printed(*command, cwd, **environment):
+    """What a command prints."""
     done = subprocess.run(
         [str(part) for part in command],
-        cwd=ROOT,
+        cwd=cwd,
         env={**os.environ, **{name: str(value) for name, value in environment.items()}},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return done.stdout.strip()
 
 
 def digests(run):
@@ -111,6 +121,48 @@ def test_a_cluster_that_is_sent_a_zip_and_an_environment(tmp_path, shipped, expe
         shipping = ("--py-files", shipped.zipped, "--archives", f"{shipped.archive}#environment")
         own = {"spark.pyspark.python": "./environment/bin/python", "spark.pyspark.driver.python": sys.executable}
         assert submitted(tmp_path, spark.url, *shipping, conf=own) == expected
+
+
+def from_an_empty_folder(folder, shipped, master, *options, conf):
+    """Digests of the job's commands where only the wheel is installed: script, jars and kernels are what it prints."""
+    (folder / "empty").mkdir()
+    here = {"cwd": folder / "empty", "PYTHONPATH": shipped.installed}
+    here |= {"PATH": f"{SUBMIT.parent}{os.pathsep}{os.environ['PATH']}"}
+    groupledger = (sys.executable, "-m", "groupledger")
+    job = Path(printed(*groupledger, "job-file", **here))
+    assert job.is_relative_to(shipped.installed)
+    settings = ON_CLUSTER | QUIET | conf | {"spark.pyspark.driver.python": sys.executable}
+    given = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    submit = (SUBMIT, "--master", master, "--jars", printed(*groupledger, "jars", **here), *options, *given, job)
+    config = configuration(folder, {"profile": "cluster"})
+
+    def run(command):
+        return told(*submit, command, "--config", config, "--json", **here)
+
+    assert run("init")["made"]
+    found = digests(run)
+    assert run("maintain")["status"] == "done"
+    return found
+
+
+def test_the_wheel_alone_on_a_cluster_whose_executors_load_shipped_kernels(tmp_path, shipped, expected):
+    """No executor can keep what it compiles in a home; it has to compile nothing."""
+    kernels = printed(sys.executable, "-m", "groupledger", "kernels", cwd=tmp_path, PYTHONPATH=shipped.installed)
+    (tmp_path / "scratch").mkdir()
+    executor = {"XDG_CACHE_HOME": "/proc/nowhere", "TMPDIR": tmp_path / "scratch"}
+    executor |= {"GROUPLEDGER_KERNEL_CACHE": "./kernels", "GROUPLEDGER_KERNELS": "numba"}
+    own = {f"spark.executorEnv.{name}": value for name, value in executor.items()}
+    own |= {"spark.pyspark.python": shipped.python}
+    with cluster(tmp_path) as spark:
+        archives = ("--archives", f"{kernels}#kernels")
+        assert from_an_empty_folder(tmp_path, shipped, spark.url, *archives, conf=own) == expected
+    unpacked = [*tmp_path.glob("worker-*/*/*/kernels/*"), *(tmp_path / "scratch").glob("groupledger-kernels-*/*")]
+    assert {path.name for path in unpacked} == {kind(generic=True)}
+
+
+def test_the_wheel_alone_on_one_machine(tmp_path, shipped, expected):
+    own = {"spark.pyspark.python": sys.executable}
+    assert from_an_empty_folder(tmp_path, shipped, "local[2]", conf=own) == expected
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(tmp_path, shipped, expected):

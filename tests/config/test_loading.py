@@ -214,6 +214,12 @@ def test_every_block_of_the_page_on_tables_can_be_copied():
     assert kinds == {*OFFSETS, "snapshots"}
 
 
+def test_the_blocks_of_the_page_on_clusters_can_be_copied():
+    whole, *parts = blocks((ROOT / "docs" / "cluster.md").read_text(encoding="utf-8"), "yaml")
+    assert parse(whole, "docs/cluster.md").spark.profile == "cluster"
+    assert all(parse(f"cluster_id: c\n{part}", "docs/cluster.md") for part in parts)
+
+
 def test_the_configuration_page_is_the_declaration():
     written = (ROOT / "docs" / "reference/configuration.md").read_text(encoding="utf-8")
     assert written == page(), "python -m groupledger.config.reference > docs/reference/configuration.md"

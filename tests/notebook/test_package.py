@@ -81,11 +81,16 @@ def gl_fields(kind):
     return getattr(getattr(gl, kind), "__slots__", ())
 
 
-def test_the_wheel_says_it_is_typed(tmp_path):
+def test_the_wheel_says_it_is_typed_and_has_what_is_submitted(tmp_path):
     [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
-    names = zipfile.ZipFile(wheel).namelist()
+    built = zipfile.ZipFile(wheel)
+    names = built.namelist()
     assert "groupledger/py.typed" in names
     assert "groupledger/answers/views.sql" in names
+    assert "groupledger/jobs/groupledger_job.py" in names
+    [metadata] = [built.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
+    assert f"\nVersion: {gl.__version__}\n" in metadata
+    assert "\nClassifier: Typing :: Typed\n" in metadata
 
 
 @pytest.fixture(scope="module")

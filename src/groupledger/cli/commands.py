@@ -38,6 +38,8 @@ MODULES = {
     "readiness": "readiness",
     "demo": "demo",
     "jars": "setup",
+    "kernels": "setup",
+    "job-file": "setup",
     "schema": "json_schemas",
 }
 """The module of each command, in the order of a first session; the command has its own name there."""

@@ -1,4 +1,4 @@
-"""`groupledger new-config`, `init`, `doctor` and `jars`: prepare the work."""
+"""`groupledger new-config`, `init`, `doctor`, `jars`, `kernels` and `job-file`: prepare the work."""
 
 from __future__ import annotations
 
@@ -90,10 +90,39 @@ def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
     """Print the jars of CONFIGURATIONS (default: delta); download missing ones.
 
     \b
-    spark-submit --jars "$(groupledger jars)" jobs/assign.py --config groupledger.yaml
+    spark-submit --jars "$(groupledger jars)" "$(groupledger job-file)" assign --config groupledger.yaml
     """
     import os
 
     from groupledger.engine.jars import ensure
 
     print_exact((os.pathsep if class_path else ",").join(str(jar) for jar in ensure(configurations or ("delta",))))
+
+
+@click.command(short_help="Print the archive of compiled kernels for executors; compile them if it is missing.")
+def kernels() -> None:
+    """Print the path of a zip of compiled kernels, for executors without a cache of their own.
+
+    It is made if it is missing, in a minute or two. It serves executors with the same Python, numba, groupledger and
+    kind of processor (such as x86_64); others pass over it and compile.
+
+    \b
+    spark-submit --archives "$(groupledger kernels)#kernels" \\
+      --conf spark.executorEnv.GROUPLEDGER_KERNEL_CACHE=./kernels \\
+      --jars "$(groupledger jars)" "$(groupledger job-file)" assign --config groupledger.yaml
+    """
+    from groupledger.engine.kernel_archive import kernel_archive
+
+    print_exact(str(kernel_archive()))
+
+
+@click.command(short_help="Print the script that spark-submit runs: every command, with its own options.")
+def job_file() -> None:
+    """Print the path of the script that spark-submit runs; what follows it is a command with its options.
+
+    \b
+    spark-submit --jars "$(groupledger jars)" "$(groupledger job-file)" ingest --config groupledger.yaml
+    """
+    from importlib.resources import files
+
+    print_exact(str(files("groupledger") / "jobs" / "groupledger_job.py"))
