@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections import namedtuple
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,19 @@ def test_no_overload_takes_the_file_of_another(tmp_path):
     names = sorted(path.name for path in tmp_path.rglob("*.nbc"))
     assert len(names) == 2
     assert [one.load(first), one.load(second)] == [b"of int64", b"of int32"]
+
+
+def test_fields_that_change_places_are_another_type(tmp_path):
+    import numba
+
+    from groupledger.core.kernel_cache import KernelFiles
+
+    files = KernelFiles("total_0", [tmp_path])
+    for fields in ("first last", "last first"):
+        inner = namedtuple("Range", fields)  # type: ignore[misc]
+        kind = numba.typeof(namedtuple("Ranges", "one")(inner(1, 2)))  # type: ignore[call-arg]
+        files.save(((kind,), ("x86_64", "znver5", ""), "code"), fields)
+    assert len(list(tmp_path.rglob("*.nbc"))) == 2
 
 
 def test_a_place_that_cannot_be_written_to_stops_nothing(tmp_path):

@@ -70,30 +70,24 @@ def _described(kind_: Any) -> Any:
 
 
 class _Locator(caching._CacheLocator):
-    """Answer what numba asks of a place; `KernelFiles` has its own."""
+    """Answer what numba asks of a place: `KernelFiles` has its own, and a kernel's name has the digest of its code."""
 
-    def __init__(self, _function: Any, py_file: str) -> None:
-        self._py_file = py_file
+    _py_file = __file__  # numba warns of what cannot be kept
 
     @classmethod
-    def from_function(cls, function: Any, py_file: str) -> _Locator:
-        """Return a place for any function: no file has to be there."""
-        return cls(function, py_file)
+    def from_function(cls, _function: Any, _file: str) -> _Locator:
+        return cls()
 
     def ensure_cache_path(self) -> None:
-        """Leave folders to `KernelFiles.save`."""
+        pass
 
     def get_cache_path(self) -> str:
-        """Return the folder that is asked first."""
         return str(roots()[0])
 
     def get_source_stamp(self) -> str:
-        """Return nothing: a kernel's name has the digest of its code."""
         return ""
 
-    def get_disambiguator(self) -> str:
-        """Return nothing, likewise."""
-        return ""
+    get_disambiguator = get_source_stamp
 
 
 class _Compiled(caching.CompileResultCacheImpl):
