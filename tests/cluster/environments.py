@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("numpy", "pandas", "pyarrow", "numba")
+NEEDED = ("numpy", "pandas", "pyarrow", "numba", "highspy", "google-crc32c")
 """What a worker's half of groupledger imports; Spark brings its own Python files."""
 
 

@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.history import FoldSettings
 from groupledger.core.step import Form
-from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, OffsetCommit, RecordKind, encode_key, encode_value
 from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_types import arrow_schema
@@ -44,7 +44,7 @@ STICKY = ("cooperative-sticky", "sticky", "constrained-cooperative-sticky", "lib
 
 
 def warm_up(assignors: Iterable[str] = ASSIGNORS, *, fold: bool = True) -> None:
-    """Bring small groups to these assignors, with racks and without, and a record to the fold, as jobs do."""
+    """Bring small groups to these assignors, with racks and without, and records to the fold, as jobs do."""
     for racks in (None, [["r"], ["s"], ["r"]]):
         listed: dict[str, object] = {c.CLUSTER_ID: NAME, c.PARTITION_COUNT: 3, SINCE: 0, c.RACKS: racks}
         changes = [listed | {c.TOPIC: topic} for topic in "tu"]
@@ -61,19 +61,17 @@ def _hash(rows: Mapping[str, pa.Table]) -> None:
 
 
 def _log() -> pa.Table:
-    """One generation of a classic group as a row of `fold_schema.INPUT`."""
-    group = GroupMetadata("consumer", 1, "range", None, None, ())
-    record = {
-        c.KIND: fold_schema.RECORD,
-        c.CLUSTER_ID: NAME,
-        fold_schema.GROUP_KEY: NAME.encode(),
-        c.LOG_PARTITION: 0,
-        c.OFFSET: 0,
-        c.TIMESTAMP: 0,
-        c.KEY: encode_key(LogKey(RecordKind.GROUP_METADATA, 2, NAME, {})),
-        c.VALUE: encode_value(RecordKind.GROUP_METADATA, 3, group),
-    }
-    return pa.Table.from_pylist([record], arrow_schema(fold_schema.INPUT))
+    """One generation of a classic group and an offset commit, as rows of `fold_schema.INPUT`."""
+    group, commit = GroupMetadata("consumer", 1, "range", None, None, ()), OffsetCommit(1, None, "", 0, None, None)
+    commit_key = LogKey(RecordKind.OFFSET_COMMIT, 1, NAME, {"topic": "t", "partition": 0})
+    records = (
+        (LogKey(RecordKind.GROUP_METADATA, 2, NAME, {}), encode_value(RecordKind.GROUP_METADATA, 3, group)),
+        (commit_key, encode_value(RecordKind.OFFSET_COMMIT, 3, commit)),
+    )
+    every: dict[str, Any] = {c.KIND: fold_schema.RECORD, c.CLUSTER_ID: NAME, fold_schema.GROUP_KEY: NAME.encode()}
+    every |= {c.LOG_PARTITION: 0, c.TIMESTAMP: 0}
+    rows = [every | {c.OFFSET: at, c.KEY: encode_key(key), c.VALUE: value} for at, (key, value) in enumerate(records)]
+    return pa.Table.from_pylist(rows, arrow_schema(fold_schema.INPUT))
 
 
 def _bucket(assignor: str, racked: bool) -> pa.Table:
