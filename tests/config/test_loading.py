@@ -215,9 +215,9 @@ def test_every_block_of_the_page_on_tables_can_be_copied():
 
 
 def test_the_blocks_of_the_page_on_clusters_can_be_copied():
-    whole, *parts = blocks((ROOT / "docs" / "cluster.md").read_text(encoding="utf-8"), "yaml")
-    assert parse(whole, "docs/cluster.md").spark.profile == "cluster"
-    assert all(parse(f"cluster_id: c\n{part}", "docs/cluster.md") for part in parts)
+    whole, *parts = blocks((ROOT / "docs" / "operate/run-on-spark.md").read_text(encoding="utf-8"), "yaml")
+    assert parse(whole, "docs/operate/run-on-spark.md").spark.profile == "cluster"
+    assert all(parse(f"cluster_id: c\n{part}", "docs/operate/run-on-spark.md") for part in parts)
 
 
 def test_the_configuration_page_is_the_declaration():
