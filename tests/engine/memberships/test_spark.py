@@ -99,6 +99,6 @@ def test_the_functions_for_groups_and_for_sql(spark, scenarios, expected):
         assert lists_of(row.asDict(recursive=True) for row in found.where("member_id is not null").collect()) == wanted
     gl.register(spark)
     rows.createOrReplaceTempView("own_members")
-    query = "SELECT * FROM groupledger_assign(TABLE(own_members) PARTITION BY group_id, 'cooperative-sticky')"
+    query = "SELECT * FROM groupledger_assign(TABLE(own_members) PARTITION BY (group_id), 'cooperative-sticky')"
     found = spark.sql(query).where("member_id is not null").collect()
     assert lists_of(row.asDict(recursive=True) for row in found) == wanted

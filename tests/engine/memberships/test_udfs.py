@@ -1,5 +1,6 @@
 """The functions for `applyInPandas` and `applyInArrow` give what `assign` gives; here without Spark."""
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -55,10 +56,20 @@ def test_groups_of_one_call_are_kept_apart_by_all_keys_that_are_there():
     assert [row[0]["partitions"] for row in found["assigned"]] == [[0], [1], [0], [1]]
 
 
+def test_the_arrays_of_spark_are_lists_though_one_without_values_is_of_floats():
+    owned = [np.array([]), np.array([{"topic": "t", "partitions": np.array([1, 0], np.int32)}]), None]
+    rows = pd.DataFrame({"group_id": "g", "member_id": list("abc"), "topics": [np.array(["t"], object)] * 3})
+    rows["owned"], rows["topic_partition_counts"] = owned, [{"t": 2}] * 3
+    held = gl.assignor_udf("range")(rows).held.tolist()
+    assert held == [[], [{"topic": "t", "partitions": [1, 0]}], []]
+
+
 def test_nulls_are_refused_as_rows_and_an_empty_table_gives_an_empty_one():
     row = {"group_id": "g", "member_id": "a", "topics": None, "topic_partition_counts": None}
     found = gl.assignor_udf("range")(pd.DataFrame([row]))
     assert found[["group_id", "code"]].to_numpy().tolist() == [["g", "MISSING_VALUE"]]
+    assert gl.assignor_udf("range")(pd.DataFrame([row | {"group_id": None}]))["group_id"].tolist() == [None]
+    assert gl.ASSIGNOR_SCHEMA["group_id"].nullable
     assert gl.assignor_arrow("range")(with_counts([]).slice(0, 0)).num_rows == 0
 
 

@@ -89,7 +89,8 @@ _MEMBER_FIELDS = (
     _field(c.MEMBER_ID, StringType(), "member"),
     *(_field(name, TOPIC_PARTITIONS, comment) for name, comment in _LISTS.items()),
 )
-ASSIGNED_MEMBERS = StructType([*_BY_FIELDS, *_MEMBER_FIELDS])
+_KEYS = tuple(StructField(f.name, f.dataType, metadata=f.metadata) for f in _BY_FIELDS)  # a group without one is refused
+ASSIGNED_MEMBERS = StructType([*_KEYS, *_MEMBER_FIELDS])
 """The columns of `Assigned.members`: a row a member of a group that was not refused, after the columns of `by`."""
 
 _ENTRY: Any = TOPIC_PARTITIONS.elementType
@@ -108,14 +109,14 @@ _GROUP_FIELDS = (
     _field(TO_REVOKE, ArrayType(_TO_REVOKE), "what members must revoke before the next round"),
     _field(ROUNDS, IntegerType(), "rounds until nothing changes any more; null: more than 4"),
 )
-ASSIGNED_GROUPS = StructType([*_BY_FIELDS, *_GROUP_FIELDS])
+ASSIGNED_GROUPS = StructType([*_KEYS, *_GROUP_FIELDS])
 """The columns of `Assigned.groups`: a row a group that was not refused, after the columns of `by`."""
 
 _REFUSAL_FIELDS = (
     _field(c.CODE, StringType(), "code of the refusal (docs/reference/codes.md)"),
     _field(c.MESSAGE, StringType(), "what was found, and what is expected"),
 )
-REFUSED = StructType([*_BY_FIELDS, *_REFUSAL_FIELDS])
+REFUSED = StructType([*_KEYS, *_REFUSAL_FIELDS])
 """The columns of `Assigned.refused`: a row a group that was refused, after the columns of `by`."""
 
 RESULT_FIELDS = (

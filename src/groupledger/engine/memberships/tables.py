@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -147,15 +148,25 @@ def of_pandas(frame: Any, name: str) -> pa.Table:
 
 
 def _column_of(values: Any) -> pa.Array:
-    listed = (each for each in values if isinstance(each, dict) or (hasattr(each, "__len__") and len(each)))
-    some: Any = next(listed, ()) if _is_nested(values) else ()
-    if isinstance(some, dict):
-        entries = [list(each.items()) if isinstance(each, dict) else None for each in values]
-        kind = pa.array([value for each in entries for _, value in each or ()]).type
-        return pa.array(entries, pa.map_(pa.string(), kind))
-    if len(some) and hasattr(some[0], "asDict"):  # Spark's rows, which are tuples to Arrow
-        return pa.array([None if each is None else [row.asDict(recursive=True) for row in each] for each in values])
-    return pa.Array.from_pandas(values)
+    if not _is_nested(values):
+        return pa.Array.from_pandas(values)
+    plain_values = [_without_arrays(each) for each in values]
+    if not any(isinstance(each, dict) for each in plain_values):
+        return pa.array(plain_values, from_pandas=True)
+    entries = [list(each.items()) if isinstance(each, dict) else None for each in plain_values]
+    kind = pa.array([value for each in entries for _, value in each or ()]).type
+    return pa.array(entries, pa.map_(pa.string(), kind))
+
+
+def _without_arrays(value: Any) -> Any:
+    """Return lists and dictionaries: Spark has arrays of NumPy, those without values of floats, and rows."""
+    if hasattr(value, "asDict"):
+        value = value.asDict()
+    if isinstance(value, dict):
+        return {key: _without_arrays(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_without_arrays(each) for each in value]
+    return value
 
 
 def _is_nested(values: Any) -> bool:

@@ -87,7 +87,7 @@ def register(spark: SparkSession) -> None:
     Its rows have `ASSIGNOR_SCHEMA`; members have the columns of `assignor_udf`. Of the columns of PARTITION BY, as many
     groups as have them are computed in one call.
 
-        SELECT * FROM groupledger_assign(TABLE(members) PARTITION BY cluster_id, 'cooperative-sticky')
+        SELECT * FROM groupledger_assign(TABLE(members) PARTITION BY (cluster_id), 'cooperative-sticky')
 
     Raises Fault("SPARK_UNSUPPORTED") on Spark 4.0, which has no table functions over Arrow.
     """
