@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,19 +15,20 @@ from groupledger.core.batch import NONE
 from groupledger.core.registry import BY_NAME
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import Column, column, valid, whole
-from groupledger.engine.arrow_types import arrow_schema, arrow_type
+from groupledger.engine.arrow_types import arrow_schema
 from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.buckets import GROUPS_A_BUCKET
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.kinds import numbered, plain
 from groupledger.engine.memberships.members import Members, SentClaims, claims_of, sticky_rows
-from groupledger.engine.memberships.results import result_rows
+from groupledger.engine.memberships.results import TYPES, result_rows
 from groupledger.engine.memberships.topics import SharedTopics, scope_name, topics_of
 from groupledger.engine.memberships.wrong_rows import Faults, of_assignors, of_members, of_topics
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.batch import LongArray
+    from groupledger.core.slots import Mask
     from groupledger.engine.memberships.plan import AssignPlan
 
 INPUT = arrow_schema(r.INPUT)
@@ -35,8 +37,13 @@ MEMBERS_A_CALL = 100_000
 BEFORE, NOW = "b", "n"
 
 
-def assigned(members: pa.Table, topics: pa.Table, plan: AssignPlan) -> Iterator[pa.Table]:
-    """Yield rows of the result, some groups at a time, in the order of `by`. Rows come in any order."""
+def assigned(
+    members: pa.Table, topics: pa.Table, plan: AssignPlan, names: Sequence[str] = d.RESULT_NAMES
+) -> Iterator[pa.Table]:
+    """Yield rows of the result, some groups at a time, in the order of `by`. Rows come in any order.
+
+    `names`: the columns wanted after those of `by`, of `RESULT_NAMES`, or `MEMBER_NAMES` for a row a member.
+    """
     if len(members) == 0:
         return
     members, topics = whole(members.select(sorted({*plan.members.values()}))), whole(topics)
@@ -50,7 +57,8 @@ def assigned(members: pa.Table, topics: pa.Table, plan: AssignPlan) -> Iterator[
         taken = members.take(pa.array(rows)).combine_chunks() if high - low < len(first) else members
         own = group[rows] - low if high - low < len(first) else group
         by = {name: values.take(pa.array(first[low:high])) for name, values in keys.items()}
-        yield _computed(Members.of_table(taken, plan), own, by, known, scope[low:high], plan)
+        parts = _parts(Members.of_table(taken, plan), own, by, known, scope[low:high], plan)
+        yield result_rows(parts, by, replace(plan.calculation, topics=known.catalogue), names)
 
 
 def _key(array: Column) -> Column:
@@ -87,9 +95,9 @@ def _portions(members: LongArray) -> Iterator[tuple[int, int]]:
     yield low, len(members)
 
 
-def _computed(
+def _parts(
     members: Members, group: LongArray, by: dict[str, Column], topics: SharedTopics, scope: LongArray, plan: AssignPlan
-) -> pa.Table:
+) -> Parts:
     groups = len(scope)
     names: list[str | None] = [plan.assignor] * groups
     faults = of_members(members, group, {name: keys.take(pa.array(group)) for name, keys in by.items()})
@@ -99,73 +107,69 @@ def _computed(
     faults = of_topics(members, group, topics, scope) | faults
     refused = np.zeros(groups, np.bool_)
     refused[list(faults)] = True
-    usable = np.flatnonzero(~refused[group])
+    usable = ~refused[group]
     assignors = pa.array(names, pa.string())
-    claims = claims_of(members, sticky_rows(assignors.take(pa.array(group))) & ~refused[group])
-    parts = Parts(
+    claims = claims_of(members, sticky_rows(assignors.take(pa.array(group))) & usable)
+    return Parts(
         _group_rows(assignors, scope, faults),
         _member_rows(members, claims, group, scope, usable),
         INPUT.empty_table().select(r.FIELDS[r.RECORD_ROW]),
     )
-    return result_rows(parts, by, plan.calculation, topics)
 
 
 def _group_rows(assignors: Column, scope: LongArray, faults: Faults) -> pa.Table:
     groups = len(scope)
-    joined = pa.array([BY_NAME[name].protocol_name if name in BY_NAME else name for name in assignors.to_pylist()])
+    chosen = assignors.dictionary_encode()
+    joined = [BY_NAME[name].protocol_name if name in BY_NAME else name for name in chosen.dictionary.to_pylist()]
     told = [faults.get(at, (None, None)) for at in range(groups)]
     return _rows(
         r.GROUP_ROW,
         groups,
         {
-            c.SNAPSHOT_ID: _snapshot(NOW, np.arange(groups)),
+            c.SNAPSHOT_ID: _snapshots(NOW, groups),
             c.CLUSTER_ID: scope_name(scope),
             c.GROUP_ID: pa.repeat("", groups),
             c.GROUP_TYPE: pa.repeat("classic", groups),
             c.PROTOCOL_TYPE: pa.repeat("consumer", groups),
-            c.ASSIGNOR: joined,
+            c.ASSIGNOR: pa.array(joined, pa.string()).take(chosen.indices),
             r.CHOSEN: assignors,
-            c.PREVIOUS_SNAPSHOT_ID: _snapshot(BEFORE, np.arange(groups)),
+            c.PREVIOUS_SNAPSHOT_ID: _snapshots(BEFORE, groups),
             r.FAULT_CODE: pa.array([code for code, _ in told], pa.string()),
             r.FAULT_MESSAGE: pa.array([message for _, message in told], pa.string()),
         },
     )
 
 
-def _snapshot(when: str, group: LongArray) -> Column:
-    """Return what stands for the snapshot of a group: in the order of the groups."""
-    return pc.binary_join_element_wise(when, pc.utf8_lpad(pa.array(group).cast(pa.string()), 10, "0"), "")
+def _snapshots(when: str, groups: int) -> Column:
+    """Return what stands for the snapshots of groups: in their order."""
+    return pa.array([f"{when}{number:010}" for number in range(groups)], pa.string())
 
 
-def _member_rows(
-    members: Members, claims: SentClaims, group: LongArray, scope: LongArray, usable: LongArray
-) -> pa.Table:
+def _member_rows(members: Members, claims: SentClaims, group: LongArray, scope: LongArray, usable: Mask) -> pa.Table:
     """Return the rows of members now, and of what they had before."""
-    at = pa.array(usable)
-    of_group = group[usable]
-    ids, instances = members.ids.take(at), members.instance_ids.take(at)
-    shared = {c.CLUSTER_ID: scope_name(scope[of_group]), c.GROUP_ID: pa.repeat("", len(usable)), c.MEMBER_ID: ids}
-    order = pc.fill_null(members.order.take(at), 0).cast(pa.int32())
-    now = _rows(
-        r.MEMBER_ROW,
-        len(usable),
-        shared
-        | {
-            c.SNAPSHOT_ID: _snapshot(NOW, of_group),
-            c.MEMBER_ORDER: order,
-            c.GROUP_INSTANCE_ID: instances,
-            c.RACK_ID: members.rack.take(at),
-            c.TOPICS: members.topics.take(at),
-            c.CLAIMED: claims.claimed.take(at),
-            c.CLAIMED_GENERATION: claims.generation.take(at),
-            c.SUBSCRIPTION_GENERATION: members.generation.take(at),
-            c.USER_DATA: claims.user_data.take(at),
-        },
-    )
-    held = claims.held.take(at)
-    had = pa.array(np.flatnonzero(valid(held)))
-    before = _rows(r.MEMBER_ROW, len(usable), shared | {c.SNAPSHOT_ID: _snapshot(BEFORE, of_group), c.RECORDED: held})
-    return pa.concat_tables([now, before.take(had)]).combine_chunks()
+    of_group = pa.array(group)
+    shared = {
+        c.CLUSTER_ID: scope_name(scope).take(of_group),
+        c.GROUP_ID: pa.repeat("", len(group)),
+        c.MEMBER_ID: members.ids,
+    }
+    now = shared | {
+        c.SNAPSHOT_ID: _snapshots(NOW, len(scope)).take(of_group),
+        c.MEMBER_ORDER: pc.fill_null(members.order, 0),
+        c.GROUP_INSTANCE_ID: members.instance_ids,
+        c.RACK_ID: members.rack,
+        c.TOPICS: members.topics,
+        c.CLAIMED: claims.claimed,
+        c.CLAIMED_GENERATION: claims.generation,
+        c.SUBSCRIPTION_GENERATION: members.generation,
+        c.USER_DATA: claims.user_data,
+    }
+    before = shared | {c.SNAPSHOT_ID: _snapshots(BEFORE, len(scope)).take(of_group), c.RECORDED: claims.held}
+    rows = [_rows(r.MEMBER_ROW, len(group), values) for values in (now, before)]
+    masks = usable, usable & valid(claims.held)
+    return pa.concat_tables(
+        each if mask.all() else each.filter(pa.array(mask)) for each, mask in zip(rows, masks, strict=True)
+    ).combine_chunks()
 
 
 def _rows(kind: int, length: int, values: dict[str, Any]) -> pa.Table:
@@ -179,5 +183,4 @@ def _rows(kind: int, length: int, values: dict[str, Any]) -> pa.Table:
 
 def result_schema(by: dict[str, pa.DataType]) -> pa.Schema:
     """Return the schema of the result's rows, with these columns of `by`."""
-    fields = [pa.field(each.name, arrow_type(each.dataType)) for each in d.RESULT_FIELDS]
-    return pa.schema([*(pa.field(name, kind) for name, kind in by.items()), *fields])
+    return pa.schema([*by.items(), *((name, TYPES[name]) for name in d.RESULT_NAMES)])

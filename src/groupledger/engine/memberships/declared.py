@@ -89,7 +89,9 @@ _MEMBER_FIELDS = (
     _field(c.MEMBER_ID, StringType(), "member"),
     *(_field(name, TOPIC_PARTITIONS, comment) for name, comment in _LISTS.items()),
 )
-_KEYS = tuple(StructField(f.name, f.dataType, metadata=f.metadata) for f in _BY_FIELDS)  # a group without one is refused
+_KEYS = tuple(
+    StructField(f.name, f.dataType, metadata=f.metadata) for f in _BY_FIELDS
+)  # a group without one is refused
 ASSIGNED_MEMBERS = StructType([*_KEYS, *_MEMBER_FIELDS])
 """The columns of `Assigned.members`: a row a member of a group that was not refused, after the columns of `by`."""
 
@@ -119,16 +121,13 @@ _REFUSAL_FIELDS = (
 REFUSED = StructType([*_KEYS, *_REFUSAL_FIELDS])
 """The columns of `Assigned.refused`: a row a group that was refused, after the columns of `by`."""
 
-RESULT_FIELDS = (
-    *_GROUP_FIELDS,
-    *_REFUSAL_FIELDS,
-    _field(MEMBERS_OF_GROUP, ArrayType(StructType([*_MEMBER_FIELDS])), "rows of members"),
-)
-"""Of `Assigned.result`: a row a group with its members in it, refused or not, after the columns of `by`."""
-
+_NESTED = _field(MEMBERS_OF_GROUP, ArrayType(StructType([*_MEMBER_FIELDS])), "rows of members")
+FIELDS = {field.name: field for field in (*_MEMBER_FIELDS, *_GROUP_FIELDS, *_REFUSAL_FIELDS, _NESTED)}
 GROUP_NAMES, REFUSAL_NAMES, MEMBER_NAMES = (
     tuple(field.name for field in fields) for fields in (_GROUP_FIELDS, _REFUSAL_FIELDS, _MEMBER_FIELDS)
 )
+RESULT_NAMES = (*GROUP_NAMES, *REFUSAL_NAMES, MEMBERS_OF_GROUP)
+"""Of `Assigned.result`: a row a group with its members in it, refused or not, after the columns of `by`."""
 
 COUNTS = _field(
     TOPIC_PARTITION_COUNTS, MapType(StringType(), IntegerType()), "partition counts by topic", required=True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,33 +20,32 @@ from groupledger.engine.buckets import rebalanced
 from groupledger.engine.codec import DecodedBucket
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.kinds import WIRE
-from groupledger.engine.results import encode_results
-from groupledger.tables import ASSIGNMENTS, REBALANCES
+from groupledger.engine.results import ResultColumns, refusals
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.slots import Mask
     from groupledger.engine.calculation import Calculation
-    from groupledger.engine.memberships.topics import SharedTopics
 
-TYPES = {field.name: arrow_type(field.dataType) for field in d.RESULT_FIELDS}
+TYPES = {name: arrow_type(field.dataType) for name, field in d.FIELDS.items()}
 
 
-def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, topics: SharedTopics) -> pa.Table:
-    """Compute the groups of a bucket. `by`: the values of the columns of `by`, of each of its group rows."""
-    calculation = replace(calculation, topics=topics.catalogue)
+def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, names: Sequence[str]) -> pa.Table:
+    """Compute the groups of a bucket, and what `names` needs of them. `by`: the values of its columns, by group row."""
     decoded, result = rebalanced(parts, calculation)
-    tables = encode_results(decoded, result, calculation)
-    members, groups = (whole_table(tables[each.name]) for each in (ASSIGNMENTS, REBALANCES))
-    refused = pc.equal(column(groups, c.OUTCOME), "REJECTED").to_numpy(zero_copy_only=False)
-    size = np.where(refused, 0, np.diff(result.party.member_start))
-    starts = ragged.starts(size)
-    cooperative = pc.equal(column(groups, c.PROTOCOL), "COOPERATIVE").to_numpy(zero_copy_only=False)
+    computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
+    refused, members = computed.is_refused, computed.assignments().combine_chunks()
+    starts = ragged.starts(np.where(refused, 0, np.diff(result.party.member_start)))
+    if c.MEMBER_ID in names:
+        group = pa.array(ragged.owners(starts))
+        by = {name: values.take(group) for name, values in by.items()}
+        return pa.table(by | {name: column(members, name).cast(TYPES[name]) for name in names})
+    groups = computed.rebalances().combine_chunks()
     values = {name: column(groups, name) for name in (*d.GROUP_NAMES, *d.REFUSAL_NAMES) if name in groups.schema.names}
     values |= {
         d.MOVED: column(groups, c.MOVES),
         d.EXCESS: _excess(groups),
-        d.TO_REVOKE: _to_revoke(members, starts, cooperative),
+        d.TO_REVOKE: _to_revoke(members, starts, result.party.incremental),
         d.ROUNDS: _rounds(decoded, result, calculation, refused),
         d.MEMBERS_OF_GROUP: _nested(members, starts),
     }
@@ -54,12 +53,7 @@ def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, t
     for name in d.GROUP_NAMES:
         if name not in (c.ASSIGNOR, c.OUTCOME, d.TO_REVOKE, c.UNASSIGNED_PARTITIONS):
             values[name] = pc.if_else(absent, None, values[name])
-    return pa.table({**by, **{name: values[name].cast(kind) for name, kind in TYPES.items()}})
-
-
-def whole_table(table: pa.Table) -> pa.Table:
-    """Return the table in one chunk a column."""
-    return table.combine_chunks()
+    return pa.table(by | {name: values[name].cast(TYPES[name]) for name in names})
 
 
 def _excess(groups: pa.Table) -> Column:

@@ -7,7 +7,7 @@ every partition, or to that of their group where they are a group's own (decisio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from groupledger.engine.memberships.plan import AssignPlan
 
 PACKED = "packed_topics"
+Call = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ class SparkFrames:
         types = {field.name: field.dataType for field in members.schema}
         nothing = (_nothing(types[name]).alias(name) for name in columns)
         both = rows.unionAll(beside.select(r.BUCKET, *nothing, PACKED)).repartition(r.BUCKET)
-        by = [StructField(name, types[plan.members[name]]) for name in plan.by]
-        return SparkResult(both.mapInArrow(_call(plan), StructType([*by, *d.RESULT_FIELDS])), plan.by)
+        return SparkResult(both, plan, tuple(StructField(name, types[plan.members[name]]) for name in plan.by))
 
 
 def _packed(topics: DataFrame, plan: AssignPlan, keys: Column) -> DataFrame:
@@ -77,19 +77,18 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _call(plan: AssignPlan) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _call(plan: AssignPlan, names: Sequence[str]) -> Call:
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         some = [each for each in batches if each.num_rows]
         if not some:
             return
-        rows = pa.Table.from_batches(some)
-        del some
-        packed = rows[PACKED]
-        members = rows.filter(packed.is_null()).drop_columns([PACKED, r.BUCKET])
+        packed = pa.chunked_array([each[PACKED] for each in some])
         topics = [pa.ipc.open_stream(each.as_buffer()).read_all() for each in pc.unique(packed.drop_null())]
-        del rows
+        mixed = (each if each[PACKED].null_count == len(each) else each.filter(each[PACKED].is_null()) for each in some)
+        members = pa.Table.from_batches(mixed).drop_columns([PACKED, r.BUCKET])
+        del some, packed
         if len(members):
-            for found in assigned(members, _together(topics, plan), plan):
+            for found in assigned(members, _together(topics, plan), plan, names):
                 yield from found.to_batches()
                 pa.default_memory_pool().release_unused()
 
@@ -127,25 +126,37 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
 
 @dataclass(frozen=True)
 class SparkResult:
-    """The result as a DataFrame that is computed when it is used."""
+    """The result as DataFrames that are computed when they are used, each from the rows of members and topics.
+
+    Each computes only what it has; those of a result that is kept are selected from that.
+    """
 
     rows: DataFrame
-    by: tuple[str, ...]
+    plan: AssignPlan
+    by: tuple[StructField, ...]
+    kept: DataFrame | None = None
     kind: str = "Spark"
+
+    def _computed(self, names: Sequence[str]) -> DataFrame:
+        schema = StructType([*self.by, *(d.FIELDS[name] for name in names)])
+        return self.rows.mapInArrow(_call(self.plan, names), schema)
 
     def whole(self) -> DataFrame:
         """Return the rows."""
-        return self.rows
+        return self._computed(d.RESULT_NAMES) if self.kept is None else self.kept
 
     def members(self) -> DataFrame:
         """Return a row a member."""
-        return self.rows.select(*map(_named, self.by), F.inline(d.MEMBERS_OF_GROUP))
+        if self.kept is None:
+            return self._computed(d.MEMBER_NAMES)
+        return self.kept.select(*map(_named, self.plan.by), F.inline(d.MEMBERS_OF_GROUP))
 
     def groups(self, names: Sequence[str], *, refused: bool) -> DataFrame:
         """Return a row a group."""
+        rows = self._computed((*d.GROUP_NAMES, *d.REFUSAL_NAMES)) if self.kept is None else self.kept
         wrong = F.col(c.CODE).isNotNull()
-        return self.rows.where(wrong if refused else ~wrong).select(*map(_named, (*self.by, *names)))
+        return rows.where(wrong if refused else ~wrong).select(*map(_named, (*self.plan.by, *names)))
 
     def persisted(self) -> SparkResult:
         """Return the result, which Spark keeps when it is first computed."""
-        return SparkResult(self.rows.persist(), self.by)
+        return replace(self, kept=self.whole().persist())
