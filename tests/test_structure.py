@@ -20,13 +20,6 @@ SOURCES = Path(__file__).parent.parent / "src"
 NOTEBOOK = "groupledger.notebook."
 TYPE_CYCLES = {
     frozenset({NOTEBOOK + "groups", NOTEBOOK + "ledger"}),
-    frozenset(  # the package names `ingest`, and the pipelines the package's version
-        {
-            "groupledger",
-            NOTEBOOK + "ingestion",
-            *(f"groupledger.pipeline.{name}" for name in ("assign", "frames_in", "ingest")),
-        }
-    ),
 }
 """Files that form a cycle only through imports for type checkers."""
 CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)*")

@@ -26,6 +26,8 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from groupledger.core.version import __version__ as __version__
+
 if _TYPE_CHECKING:
     from groupledger import custom, listener
     from groupledger.core.faults import Fault
@@ -38,8 +40,6 @@ if _TYPE_CHECKING:
     from groupledger.notebook.ledger import open_ledger as open
     from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
     from groupledger.notebook.replies import Picture, Reply
-
-__version__ = "0.2.0"
 
 _DECLARED, _UDFS = "engine.memberships.declared", "engine.memberships.udfs"
 _PLACES = {

@@ -7,8 +7,8 @@ from importlib import import_module
 
 import click
 
-from groupledger import __version__
 from groupledger.cli.exits import Commands
+from groupledger.core.version import __version__
 
 MODULES = {
     "new-config": "setup",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
+
+from groupledger.core.version import __version__
 
 
 def canonical(value: Any) -> str:
@@ -37,10 +40,10 @@ def short_digest(text: str) -> int:
     return int(text[:15], 16)
 
 
-def code_digest(package: Traversable, version: str) -> str:
+def code_digest(package: Traversable | None = None, version: str = __version__) -> str:
     """Return `<version>+<digest of every Python and JSON file of the package>`, as in `0.1.0+9f86d081884c7d65`."""
-    files = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in _files(package, "")}
-    return f"{version}+{digest(files)[:16]}"
+    found = _files(files("groupledger") if package is None else package, "")
+    return f"{version}+{digest({name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in found})[:16]}"
 
 
 def _files(folder: Traversable, prefix: str) -> Iterable[tuple[str, Traversable]]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Observation
 
-from groupledger import __version__
 from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
 from groupledger.config.settings import JUDGED
 from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
@@ -145,7 +143,7 @@ def _attempt(
 ) -> tuple[runs.Attempt, runs.Commit | None]:
     """The attempt, and the run whose results stand for groups that it does not compute; None: it computes all."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
-    code = code_digest(files("groupledger"), __version__)
+    code = code_digest()
     if custom:
         code = digest([code, source_digests(custom)])
     settings = digest(what)

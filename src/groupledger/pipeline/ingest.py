@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
-from groupledger import __version__, tables
+from groupledger import tables
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
@@ -170,7 +169,7 @@ def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: t
         kind=runs.INGEST,
         inputs=reading.described,
         config_digest=settings,
-        code_digest=code_digest(files("groupledger"), __version__),
+        code_digest=code_digest(),
         started_at=invocation.now(),
         guards=guards,
     )

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger import __version__, tables
+from groupledger import tables
 from groupledger.core.digest import code_digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.pipeline.erasure import Erasure
@@ -195,7 +194,7 @@ class _Rebuild:
             if self._there(run, table) != run.counts_out.get(table.name, 0)
         ]
         what = f"run {run.run_id!r} ({'; '.join(lacking) or 'all rows are there, some were changed'})"
-        now = code_digest(files("groupledger"), __version__)
+        now = code_digest()
         if run.code_digest == now:
             why = "wrote other rows than this same version makes of what it read, which was changed, too"
             way_out = "restore the ledger from a backup, or ingest the sources into a new one"
