@@ -7,7 +7,7 @@ import pytest
 
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reader import LedgerReader
-from groupledger.config import LedgerSettings, SourceSettings
+from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
 from groupledger.pipeline.frames_in import Frames, ingest_frames, write_assigned
 from groupledger.sinks.current import current
 from groupledger.tables import (
@@ -134,7 +134,9 @@ def test_wrong_rows_refuse_their_snapshot_alone(spark, workspace):
 
 def test_what_is_assigned_is_kept_once_under_its_run(spark, workspace):
     def write():
-        return write_assigned(spark, frames(spark), place(workspace), "cooperative-sticky", invocation("tonight"))
+        wanted = AssignSettings(assignor="cooperative-sticky")
+        config = Config(cluster_id="prod", ledger=place(workspace), assign=wanted)
+        return write_assigned(spark, frames(spark), config, invocation("tonight"))
 
     first, again = write(), write()
     assert (first.already_committed, again.already_committed) == (False, True)

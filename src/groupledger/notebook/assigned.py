@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from groupledger.core.faults import Fault
 from groupledger.engine.memberships import declared as d
+from groupledger.notebook.ingestion import place_of
+from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.custom.limits import CustomLimits
     from groupledger.engine.memberships.plan import StepMode
     from groupledger.engine.memberships.tables import ResultTables
+    from groupledger.pipeline.assign import AssignSummary
 
 
 def assign(
@@ -60,7 +65,21 @@ def assign(
     source = source_of(members, topics)
     chosen = chosen_assignor(assignor, source.schemas[0].names, mode, limits or DEFAULT)
     plan = planned(*source.schemas, chosen, by, columns)
-    return Assigned(plan.by, source.assigned(plan))
+    given = _Given(members, topics, columns or {}, assignor, chosen.column is not None, mode, limits or DEFAULT)
+    return Assigned(plan.by, source.assigned(plan), given)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What `assign` was called with."""
+
+    members: Any
+    topics: Any
+    columns: Mapping[str, str]
+    assignor: str
+    by_column: bool
+    mode: StepMode
+    limits: CustomLimits
 
 
 @dataclass(frozen=True)
@@ -72,6 +91,7 @@ class Assigned:
 
     by: tuple[str, ...]
     _result: ResultTables
+    _given: _Given
 
     @property
     def result(self) -> Any:
@@ -98,7 +118,78 @@ class Assigned:
 
         `result.unpersist()` frees it. Tables without Spark are computed already.
         """
-        return Assigned(self.by, self._result.persisted())
+        return replace(self, _result=self._result.persisted())
+
+    def write(
+        self,
+        ledger: str | os.PathLike[str] | None = None,
+        *,
+        run_id: str,
+        catalog: str | None = None,
+        cluster_id: str = "default",
+    ) -> AssignSummary:
+        """Keep members, topics and what the assignor makes of them in a ledger, for `groupledger.open`; Spark only.
+
+        `ledger`: a folder or URL; `catalog`: instead, a catalog and schema. `cluster_id`: the cluster of rows that name
+        none. The facts are a run `<run_id>-facts`, the results one of `run_id`, under a scenario that is named after
+        the assignor. A second call with the same `run_id` changes nothing, and completes one that broke off.
+        Assignments are computed for the ledger as `groupledger assign` does: moves are counted from the previous
+        snapshot of the group, which may differ from `held` here.
+
+        Raises Fault, before anything is written: USAGE, FOREIGN_SCHEMA, and those of a ledger that cannot be used.
+        """
+        from groupledger.cli.options import new_invocation
+        from groupledger.config import AssignSettings, Config, LimitSettings
+        from groupledger.pipeline.frames_in import Frames, write_assigned
+
+        place, given = place_of(ledger, catalog), self._given
+        spark = self._session(run_id)
+        self._require_snapshots()
+        frames = Frames(members=given.members, topics=given.topics, cluster_id=cluster_id, columns=given.columns)
+        limits = LimitSettings(custom_seconds=given.limits.seconds, custom_memory_mb=given.limits.memory_mb)
+        wanted = AssignSettings(assignor=given.assignor, mode=given.mode)
+        config = Config(cluster_id=cluster_id, ledger=place, assign=wanted, limits=limits)
+        return write_assigned(spark, frames, config, new_invocation(run_id))
+
+    def write_tables(self, folder: str | os.PathLike[str], *, run_id: str) -> None:
+        """Append the rows to the Delta tables `members`, `groups` and `refused` in a folder or at a URL; Spark only.
+
+        Tables that are missing are made; a column `run_id` comes first. A second call with the same `run_id` changes
+        nothing, and completes one that broke off. Each table computes the result, unless `persist` was called.
+        """
+        from pyspark.sql import functions as F
+
+        from groupledger.sinks.changes import append_once
+
+        self._session(run_id)
+        if c.RUN_ID in self.by:
+            raise Fault("USAGE", f"by is {self.by}; expected no run_id, which the tables have of the run: rename it")
+        for name, rows in (("members", self.members), ("groups", self.groups), ("refused", self.refused)):
+            append_once(
+                rows.select(F.lit(run_id).alias(c.RUN_ID), "*"), f"{os.fspath(folder).rstrip('/')}/{name}", run_id
+            )
+
+    def _session(self, run_id: str) -> Any:
+        """Return the session of the frames. Raises Fault: USAGE, for tables without one and a run without a name."""
+        if self._result.kind != "Spark":
+            words = "expected DataFrames of Spark: pass spark.createDataFrame(...) of both to assign"
+            raise Fault("USAGE", f"members and topics are of {self._result.kind}; {words}")
+        if not run_id:
+            raise Fault("USAGE", f"run_id is {run_id!r}; expected a name, such as the date, by which a repeat is known")
+        return self._given.members.sparkSession
+
+    def _require_snapshots(self) -> None:
+        """Raise Fault, USAGE, unless the groups are what a ledger tells apart, under one assignor."""
+        given, instead = self._given, "write_tables() keeps the results as they are"
+        if given.by_column:
+            words = f"assignor is the column {given.assignor!r}; expected one assignor for all groups of a run"
+            raise Fault("USAGE", f"{words}: assign and write those of each apart, or {instead}")
+        there = [name for name in d.BY if given.columns.get(name, name) in given.members.columns]
+        if c.OBSERVED_AT not in there:
+            words = "members.withColumn('observed_at', lit(moment))"
+            raise Fault("USAGE", f"members have no observed_at, which a ledger needs: {words}; or {instead}")
+        if set(self.by) != set(there):
+            raise Fault("USAGE", f"by is {self.by}; a ledger tells groups apart by {tuple(there)}: {instead}")
 
     def __repr__(self) -> str:
         return f"Assigned(by={', '.join(self.by)}; members, groups, refused: tables of {self._result.kind})"

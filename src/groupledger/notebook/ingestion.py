@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from groupledger.config import LedgerSettings
     from groupledger.pipeline.ingest import IngestSummary
 
 
@@ -41,19 +42,25 @@ def ingest(
     Raises Fault, before anything is written: USAGE, FOREIGN_SCHEMA, and those of a ledger that cannot be used.
     """
     from groupledger.cli.options import new_invocation
-    from groupledger.config import LedgerSettings
     from groupledger.pipeline.frames_in import Frames, ingest_frames
 
-    if (ledger is None) == (catalog is None):
-        raise Fault("USAGE", "a ledger is at a location or in a catalog: expected one of ledger and catalog")
+    place = place_of(ledger, catalog)
     frames = Frames(
         members=_frame(spark, members),
         topics=None if topics is None else _frame(spark, topics),
         cluster_id=cluster_id,
         columns=columns or {},
     )
-    place = LedgerSettings(location=None if ledger is None else os.fspath(ledger), catalog=catalog)
     return ingest_frames(spark, frames, place, new_invocation(run_id))
+
+
+def place_of(ledger: str | os.PathLike[str] | None, catalog: str | None) -> LedgerSettings:
+    """Return where the ledger is. Raises Fault: USAGE unless one of the two is given."""
+    from groupledger.config import LedgerSettings
+
+    if (ledger is None) == (catalog is None):
+        raise Fault("USAGE", "a ledger is at a location or in a catalog: expected one of ledger and catalog")
+    return LedgerSettings(location=None if ledger is None else os.fspath(ledger), catalog=catalog)
 
 
 def _frame(spark: SparkSession, given: Any) -> DataFrame:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from groupledger.config import AssignSettings, Config, SourceSettings
+from groupledger.config import Config, SourceSettings
 from groupledger.config.settings import SNAPSHOTS
 from groupledger.pipeline.assign import AssignSummary, assign
 from groupledger.pipeline.ingest import IngestSummary, ingest
@@ -46,20 +46,19 @@ def ingest_frames(spark: SparkSession, frames: Frames, ledger: LedgerSettings, i
         return ingest(spark, location, config, invocation)
 
 
-def write_assigned(
-    spark: SparkSession, frames: Frames, ledger: LedgerSettings, assignor: str, invocation: Invocation
-) -> AssignSummary:
-    """Keep the frames and what an assignor makes of every snapshot in a ledger, as two runs.
+def write_assigned(spark: SparkSession, frames: Frames, config: Config, invocation: Invocation) -> AssignSummary:
+    """Keep the frames and what the configured assignor makes of every snapshot in the ledger, as two runs.
 
     The invocation has a run id: under it stand the results, and under `<run id>-facts` the facts. A second call with
     it changes nothing. The scenario is named after the assignor.
     """
     assert invocation.run_id is not None, "without a run id a second write could not be told from a first"
     run_id, attempt_id = f"{invocation.run_id}-facts", f"{invocation.attempt_id}-facts"
-    ingest_frames(spark, frames, ledger, replace(invocation, run_id=run_id, attempt_id=attempt_id))
-    scenario = "".join(each if each.isalnum() or each in "._-" else "-" for each in assignor.lower())[:64]
-    settings = AssignSettings(assignor=assignor, scenario=scenario, snapshots="every")
-    return assign(spark, Config(cluster_id=frames.cluster_id, ledger=ledger, assign=settings), invocation)
+    ingest_frames(spark, frames, config.ledger, replace(invocation, run_id=run_id, attempt_id=attempt_id))
+    named = config.assign.assignor.lower()
+    scenario = "".join(each if each.isalnum() or each in "._-" else "-" for each in named)[:64]
+    wanted = replace(config.assign, scenario=scenario, snapshots="every")
+    return assign(spark, replace(config, assign=wanted), invocation)
 
 
 @contextmanager

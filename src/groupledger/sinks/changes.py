@@ -48,6 +48,18 @@ def overwrite_rows(rows: DataFrame, location: LedgerLocation, table: Table, cond
         rows.writeTo(location.identifier(table)).overwrite(condition)
 
 
+def append_once(rows: DataFrame, place: str, name: str) -> None:
+    """Append the rows to the table of a user in a folder or at a URL, unless that was done under this name.
+
+    The name is one of Delta's transactions: it stands in the commit that adds the rows, and a repeat reads nothing.
+    """
+    writer = rows.write.format("delta").mode("append").options(txnAppId=name, txnVersion=1)
+    spark: Any = rows.sparkSession
+    folder = None if getattr(spark, "_jvm", None) is None else local_folder(with_scheme(spark, place))
+    with nullcontext() if folder is None else table_lock(spark, folder):
+        writer.save(place if folder is None else str(folder))
+
+
 def adds_files(spark: SparkSession) -> bool:
     """Whether `add_files` knows this session's Delta: what it calls is no public interface."""
     jvm: Any = getattr(spark, "_jvm", None)
