@@ -59,7 +59,7 @@ def test_groups_of_one_call_are_kept_apart_by_all_keys_that_are_there():
 def test_the_arrays_of_spark_are_lists_though_one_without_values_is_of_floats():
     owned = [np.array([]), np.array([{"topic": "t", "partitions": np.array([1, 0], np.int32)}]), None]
     rows = pd.DataFrame({"group_id": "g", "member_id": list("abc"), "topics": [np.array(["t"], object)] * 3})
-    rows["owned"], rows["topic_partition_counts"] = owned, [{"t": 2}] * 3
+    rows["owned"], rows["topic_partition_counts"] = pd.Series(owned, dtype=object), pd.Series([{"t": 2}] * 3)
     held = gl.assignor_udf("range")(rows).held.tolist()
     assert held == [[], [{"topic": "t", "partitions": [1, 0]}], []]
 
