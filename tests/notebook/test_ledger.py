@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, cast
 
 import pandas as pd
 import pytest
@@ -145,6 +146,12 @@ def test_dataframes_of_spark_need_a_session(ledger):
 
 def test_a_group_is_of_one_cluster(ledger):
     assert repr(ledger.group("pay")) == "LedgerGroup('pay', cluster='dev')"
+
+
+def test_a_ledger_says_where_it_is_and_what_can_be_asked(ledger, place):
+    assert repr(ledger) == f"Ledger of consumer groups at {place}: .groups(), .who(topic), .group(id); help(ledger)"
+    with_spark = gl.Ledger(ledger.reader, cast(Any, object()), "s3a://key:secret@audit/ledger")
+    assert "at s3a://***@audit/ledger, with Spark: ." in repr(with_spark)
     assert ledger.group("both", "eu").cluster == "eu"
     with pytest.raises(gl.Fault, match="group 'both' is in clusters dev, eu: choose one"):
         ledger.group("both")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from groupledger.engine.memberships.plan import AssignPlan
 
 PACKED = "packed_topics"
-Call = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _call(plan: AssignPlan, names: Sequence[str]) -> Call:
+def _call(plan: AssignPlan, names: Sequence[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         some = [each for each in batches if each.num_rows]
         if not some:
