@@ -128,13 +128,13 @@ class Assigned:
         catalog: str | None = None,
         cluster_id: str = "default",
     ) -> AssignSummary:
-        """Keep members, topics and what the assignor makes of them in a ledger, for `groupledger.open`; Spark only.
+        """Keep members, topics and what the assignor makes of them in a ledger, once under a run id; Spark only.
 
-        `ledger`: a folder or URL; `catalog`: instead, a catalog and schema. `cluster_id`: the cluster of rows that name
-        none. The facts are a run `<run_id>-facts`, the results one of `run_id`, under a scenario that is named after
-        the assignor. A second call with the same `run_id` changes nothing, and completes one that broke off.
-        Assignments are computed for the ledger as `groupledger assign` does: moves are counted from the previous
-        snapshot of the group, which may differ from `held` here.
+        `groupledger.open` reads it. `ledger`: a folder or URL; `catalog`: instead, a catalog and schema. `cluster_id`:
+        the cluster of rows that name none. The facts are a run `<run_id>-facts`, the results one of `run_id`, under a
+        scenario that is named after the assignor. A second call with the same `run_id` changes nothing, and completes
+        one that broke off. Assignments are computed for the ledger as `groupledger assign` does: moves are counted
+        from the previous snapshot of the group, which may differ from `held` here.
 
         Raises Fault, before anything is written: USAGE, FOREIGN_SCHEMA, and those of a ledger that cannot be used.
         """
@@ -152,10 +152,11 @@ class Assigned:
         return write_assigned(spark, frames, config, new_invocation(run_id))
 
     def write_tables(self, folder: str | os.PathLike[str], *, run_id: str) -> None:
-        """Append the rows to the Delta tables `members`, `groups` and `refused` in a folder or at a URL; Spark only.
+        """Append the results to the Delta tables `members`, `groups`, `refused` in a folder, once a run id; Spark only.
 
-        Tables that are missing are made; a column `run_id` comes first. A second call with the same `run_id` changes
-        nothing, and completes one that broke off. Each table computes the result, unless `persist` was called.
+        `folder` may be a URL. Tables that are missing are made; a column `run_id` comes first. A second call with the
+        same `run_id` changes nothing, and completes one that broke off. Each table computes the result, unless
+        `persist` was called.
         """
         from pyspark.sql import functions as F
 
@@ -165,9 +166,8 @@ class Assigned:
         if c.RUN_ID in self.by:
             raise Fault("USAGE", f"by is {self.by}; expected no run_id, which the tables have of the run: rename it")
         for name, rows in (("members", self.members), ("groups", self.groups), ("refused", self.refused)):
-            append_once(
-                rows.select(F.lit(run_id).alias(c.RUN_ID), "*"), f"{os.fspath(folder).rstrip('/')}/{name}", run_id
-            )
+            stamped = rows.select(F.lit(run_id).alias(c.RUN_ID), "*")
+            append_once(stamped, f"{os.fspath(folder).rstrip('/')}/{name}", run_id)
 
     def _session(self, run_id: str) -> Any:
         """Return the session of the frames. Raises Fault: USAGE, for tables without one and a run without a name."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 
-from groupledger.sinks.location import local_folder, with_scheme
+from groupledger.sinks.location import absolute, local_folder, with_scheme
 from groupledger.sinks.locks import table_lock
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ def append_once(rows: DataFrame, place: str, name: str) -> None:
 
     The name is one of Delta's transactions: it stands in the commit that adds the rows, and a repeat reads nothing.
     """
-    writer = rows.write.format("delta").mode("append").options(txnAppId=name, txnVersion=1)
     spark: Any = rows.sparkSession
     folder = None if getattr(spark, "_jvm", None) is None else local_folder(with_scheme(spark, place))
     with nullcontext() if folder is None else table_lock(spark, folder):
-        writer.save(place if folder is None else str(folder))
+        rows.write.format("delta").mode("append").options(txnAppId=name, txnVersion=1).save(absolute(place))
 
 
 def adds_files(spark: SparkSession) -> bool:

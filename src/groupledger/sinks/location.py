@@ -51,7 +51,7 @@ class LedgerLocation:
     def identifier(self, table: Table) -> str:
         """The table's name in SQL, every part quoted."""
         if self.path is not None:
-            return f"delta.{quoted(_absolute(self.path).rstrip('/') + '/' + table.name)}"
+            return f"delta.{quoted(absolute(self.path).rstrip('/') + '/' + table.name)}"
         return f"{self.schema}.{quoted(table.name)}"
 
     @property
@@ -79,7 +79,7 @@ class LedgerLocation:
         return local_folder(f"{with_scheme(spark, self.path).rstrip('/')}/{table.name}")
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     """A folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
     return path if has_scheme(path) else str(Path(path).absolute())
 
