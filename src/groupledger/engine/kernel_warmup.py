@@ -19,6 +19,10 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.assignors.server.assign import assign
+from groupledger.core.assignors.server.certainty import certainty
+from groupledger.core.assignors.server.group import encode
+from groupledger.core.assignors.server.scenario import read
 from groupledger.core.history import FoldSettings
 from groupledger.core.step import Form
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, OffsetCommit, RecordKind, encode_key, encode_value
@@ -44,7 +48,10 @@ STICKY = ("cooperative-sticky", "sticky", "constrained-cooperative-sticky", "lib
 
 
 def warm_up(assignors: Iterable[str] = ASSIGNORS, *, fold: bool = True) -> None:
-    """Bring small groups to these assignors, with racks and without, and records to the fold, as jobs do."""
+    """Bring small groups to these assignors, with racks and without, as jobs do.
+
+    With `fold` also records to the fold, and a group to the coordinator's assignors.
+    """
     for racks in (None, [["r"], ["s"], ["r"]]):
         listed: dict[str, object] = {c.CLUSTER_ID: NAME, c.PARTITION_COUNT: 3, SINCE: 0, c.RACKS: racks}
         changes = [listed | {c.TOPIC: topic} for topic in "tu"]
@@ -53,6 +60,12 @@ def warm_up(assignors: Iterable[str] = ASSIGNORS, *, fold: bool = True) -> None:
             _hash(compute(_bucket(assignor, racks is not None), calculation))
     if fold:
         _hash(fold_table(_log(), FoldSettings()).tables)
+        ids = {topic: {"id": f"{topic}{'A' * 21}", "partitions": 3} for topic in "tu"}
+        members = [{"id": name, "topics": list(topics)} for name, topics in MEMBERS.items()]
+        batch, _ = encode([read({"id": NAME, "assignor": "server-range", "topics": ids, "members": members})])
+        for server in ("uniform", "range"):
+            assign(server, batch)
+            certainty(server, batch, [False], [False])
 
 
 def _hash(rows: Mapping[str, pa.Table]) -> None:
