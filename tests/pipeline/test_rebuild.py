@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from groupledger import __version__
 from groupledger.config import Config, LedgerSettings, LimitSettings, SourceSettings
 from groupledger.config.sample import CAPTURES
 from groupledger.core.faults import Fault
@@ -167,7 +168,7 @@ def test_rows_that_this_version_makes_otherwise_are_refused_before_anything_is_w
     assert caught.value.code == "REBUILT_DIFFERENT"
     said = caught.value.message
     assert said.startswith("run 'nightly' (member_snapshots has 0 of ")
-    assert f" was computed by {OLDER}; this version, 0.1.0+" in said
+    assert f" was computed by {OLDER}; this version, {__version__}+" in said
     assert said.endswith(
         "that is no further damage. Nothing of it was written; rebuild with "
         f"{OLDER}, or ingest the ledger's log_records into a new ledger (docs/operate/failures-and-recovery.md)"

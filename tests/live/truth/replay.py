@@ -29,6 +29,7 @@ from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sources import kafka_log
 from groupledger.sources.kafka_client import ClusterState
+from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.opening import ENTRIES
 
 CLUSTER = "live"
@@ -114,6 +115,7 @@ def replay(spark: Any, location: Any, read: Iterable[Turn]) -> None:
         invocation = Invocation(attempt_id=f"turn-{number}", now=_still(moment), seconds=lambda: 0.0)
         with ExitStack() as stack:
             stack.enter_context(patch.object(clusters, "Cluster", lambda *_: _Asked(turn)))  # noqa: B023 called in here
+            stack.enter_context(patch.object(StretchReader, "few", lambda *_: None))
             stack.enter_context(patch.object(kafka_log, "frame", _frame(turn)))
             summary = ingest(spark, location, config, invocation)
             assert summary.quarantined == 0, summary
