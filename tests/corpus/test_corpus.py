@@ -19,6 +19,8 @@ from tests.corpus.page import PAGE, with_table
 IMPOSSIBLE = {
     CauseKind.CONVERTED.value: "both types have the number at which a group is converted, and a label is of a number; "
     "tests/answers/test_conversions.py has such groups",
+    CauseKind.COORDINATOR_MOVED.value: "the histories are exported lines, which have no leader epochs; "
+    "tests/answers/test_coordinator_moves.py has such groups",
     "ASSIGNED_WITHOUT_TOPICS": "no member of a history subscribes to nothing; "
     "tests/core/protocol/test_generations.py has one",
 }

@@ -106,7 +106,7 @@ def results_of(release, way):
 @pytest.mark.parametrize("release", DAYS)
 def test_no_target_of_a_coordinator_is_called_another_answer(release, way):
     found = Counter(row[c.VERDICT] for kind, row in results_of(release, way) if kind == "consumer" and row[c.MEMBERS])
-    others = set(found) - EXACT
+    others = set(found) - EXACT - {"carried-over"}
     assert all(each.startswith("cannot-tell: ") for each in others)
     assert release == "4.4.0" or others == set()  # there topics were made again before they were ever listed
     assert found.total() > 100

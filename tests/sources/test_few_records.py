@@ -33,9 +33,11 @@ VALUES = [None, b"", b"v"]
 
 def stretches(keys=KEYS, times=TIMES, values=VALUES):
     cycle = [
-        (3, at, times[at % len(times)], key, values[at % len(values)], None, None) for at, key in enumerate(keys * 2)
+        (3, at, times[at % len(times)], key, values[at % len(values)], at % 3 or None, None, None)
+        for at, key in enumerate(keys * 2)
     ]
-    rows = [dict(zip(BATCH.names, row, strict=True)) for row in [*cycle, (3, None, None, None, None, "ENTRIES", 99)]]
+    counts = (3, None, None, None, None, None, "ENTRIES", 99)
+    rows = [dict(zip(BATCH.names, row, strict=True)) for row in [*cycle, counts]]
     return pa.Table.from_pylist(rows, BATCH)
 
 

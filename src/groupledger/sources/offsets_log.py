@@ -199,8 +199,9 @@ def without_spark(stretches: pa.Table, cluster_id: str, most_bytes: int) -> pa.T
         c.GROUP_ID: pa.array(map(named_group, key.to_pylist()), pa.string()),
         c.KEY: key,
         c.VALUE: pc.if_else(pc.greater(sizes[1], 0), value, None),
+        c.LEADER_EPOCH: found[c.LEADER_EPOCH],
     }
-    return pa.table(columns)
+    return pa.table({name: columns[name] for name in LOG_RECORDS.columns if name != c.ATTEMPT_ID})
 
 
 def of_topic(
