@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from arro3.core import Table
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
 from groupledger.answers.rows import filled
@@ -36,7 +37,7 @@ class WrittenReader:
     def query(self, sql, /, **values):
         for name, frame in self._ledger.frames.items():
             frame.createOrReplaceTempView(f"current_{name}")
-        return self._ledger.spark.sql(filled(in_spark(sql), values, literal)).toArrow()
+        return Table.from_arrow(self._ledger.spark.sql(filled(in_spark(sql), values, literal)).toArrow())
 
 
 def _frame(spark, table, rows):

@@ -50,7 +50,7 @@ def test_a_timestamp_that_python_cannot_hold_is_refused_with_its_row(spark, tmp_
 
 FOREIGN = [
     pytest.param({"offset": pa.string()}, "column offset is string, expected bigint", id="text for a number"),
-    pytest.param({}, "column offset is missing, expected bigint", id="a required column"),
+    pytest.param({"observed_at": None}, "column observed_at is missing, expected timestamp", id="a required column"),
     pytest.param(
         {"offset": pa.int64(), "members": pa.string()},
         "column members is string, expected int",
@@ -68,7 +68,7 @@ FOREIGN = [
 @pytest.mark.parametrize(("columns", "words"), FOREIGN)
 def test_a_foreign_schema_names_table_column_got_and_expected(spark, tmp_path, kind, columns, words):
     schema = {"snapshot_id": pa.string(), "group_id": pa.string(), "observed_at": pa.timestamp("us", "UTC")} | columns
-    write(tmp_path, "group_snapshots", kind, {name: (arrow, []) for name, arrow in schema.items()})
+    write(tmp_path, "group_snapshots", kind, {name: (arrow, []) for name, arrow in schema.items() if arrow is not None})
     with pytest.raises(SourceFault, match="table group_snapshots in") as caught:
         read(spark, str(tmp_path), kind, "dev")
     assert caught.value.code == "FOREIGN_SCHEMA"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.config.kafka_secrets import resolved
@@ -42,7 +43,7 @@ OFFSETS_PARTITIONS = "offsets_partitions"
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """What an ingest takes from a cluster. `logs` and `listings` are empty where there is nothing new.
+    """What an ingest takes from a cluster. `logs`, which are made on demand, and `listings`: none if nothing is new.
 
     `few`: what `logs` read, where it is so little that it is here already (`kafka_records.BATCH`).
     """
@@ -52,7 +53,7 @@ class ClusterReading:
     plan: LogPlan
     topics: str
     log_partitions: int
-    logs: tuple[Rows, ...]
+    logs: Callable[[], tuple[Rows, ...]]
     listings: tuple[Rows, ...]
     asked: datetime  # before the ends of its log were asked for
     few: pa.Table | None
@@ -82,7 +83,7 @@ class ClusterReading:
     @property
     def is_empty(self) -> bool:
         """Whether the cluster has nothing that the ledger lacks."""
-        return not (self.logs or self.listings or self.plan.gaps)
+        return not (self.plan.stretches or self.listings or self.plan.gaps)
 
 
 def address_of(source: SourceSettings) -> Address:
@@ -112,7 +113,6 @@ def read_cluster(
     plan = planned(last.offsets, state.ends, source.max_records)
     reader = None if source.reader == SPARK_READER else StretchReader(address, source.keeps_offset_commits)
     few = None if reader is None else reader.few(*plan.stretches)
-    logs = [_records(spark, source, plan, state, reader, few)] if plan.stretches else []
     listings = (
         [topic_listing(spark, source, state.cluster_id, state.topics, asked)]
         if state.topics_digest != last.topics
@@ -124,7 +124,7 @@ def read_cluster(
         plan,
         state.topics_digest,
         len(state.ends),
-        tuple(logs),
+        partial(_records, spark, source, plan, state, reader, few),
         tuple(listings),
         asked,
         few,
@@ -199,19 +199,21 @@ def _records(
     state: ClusterState,
     reader: StretchReader | None,
     few: pa.Table | None,
-) -> Rows:
-    """The records of a plan, by the reader that is configured, or those that are here."""
+) -> tuple[Rows, ...]:
+    """The records of a plan, by the reader that is configured, or those that are here; none without a range."""
+    if not plan.stretches:
+        return ()
     pieces, partitions = plan.pieces(PIECE_OFFSETS), [stretch.partition for stretch in plan.stretches]
     if reader is None:
         options, commits = java_options(resolved(source.options)), source.keeps_offset_commits
         java = Address(address_of(source).bootstrap, options, source.timeout_seconds)
         found = spark_kafka_log.frame(spark, java, plan.stretches, len(pieces))
-        return offsets_log.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits)
+        return (offsets_log.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits),)
     if few is not None:
         stretches = spark.createDataFrame(few, kafka_log.FIELDS)
     else:
         stretches = kafka_log.frame(spark, reader, pieces, state.cluster_id)
-    return offsets_log.of_stretches(stretches, source.place, state.cluster_id, partitions)
+    return (offsets_log.of_stretches(stretches, source.place, state.cluster_id, partitions),)
 
 
 def topic_listing(

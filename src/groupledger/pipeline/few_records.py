@@ -7,10 +7,9 @@ group in one log partition, that of its last head. Everything else is left to Sp
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -160,30 +159,21 @@ def _starts(past: Past, rows: pa.Table) -> dict[KeyedGroup, Start] | None:
 
 
 def _last_heads(past: Past, groups: Collection[GroupName]) -> dict[GroupName, FactRow] | None:
-    """The last head that counts of each of these groups that has one, as `sinks.current` has it."""
+    """The last head of each of these groups that has one: a group that was folded again has no later head of before."""
     numbers = {commit.attempt_id: commit.sequence for commit in past.commits}
-    columns = c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.FROM_OFFSET, c.OFFSET, c.REFOLDED, c.ATTEMPT_ID
+
+    def place(head: FactRow) -> tuple[int, int]:
+        return head[c.OFFSET], numbers[head[c.ATTEMPT_ID]]
+
+    columns = c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION, c.OFFSET, c.ATTEMPT_ID
     rows = _rows(past, GROUP_HEADS, columns, _is_in(c.GROUP_ID, {group_id for _, group_id in groups}))
     if rows is None:
         return None
-    heads: defaultdict[GroupName, list[FactRow]] = defaultdict(list)
-    for row in rows:
-        if row[c.ATTEMPT_ID] in numbers and (row[c.CLUSTER_ID], row[c.GROUP_ID]) in groups:
-            heads[row[c.CLUSTER_ID], row[c.GROUP_ID]].append({**row, c.SEQUENCE: numbers[row[c.ATTEMPT_ID]]})
-    found = {}
-    for name, some in heads.items():
-        marks = [head for head in some if head[c.REFOLDED]]
-        current = [head for head in some if not any(_supersedes(mark, head) for mark in marks)]
-        found[name] = max(current, key=itemgetter(c.OFFSET, c.SEQUENCE))
+    found: dict[GroupName, FactRow] = {}
+    for row in sorted((row for row in rows if row[c.ATTEMPT_ID] in numbers), key=place):
+        if (name := (row[c.CLUSTER_ID], row[c.GROUP_ID])) in groups:
+            found[name] = row
     return found
-
-
-def _supersedes(mark: FactRow, head: FactRow) -> bool:
-    """Whether a head's offsets were folded again behind it."""
-    again = mark[c.FROM_OFFSET] < 0 or (
-        mark[c.LOG_PARTITION] == head[c.LOG_PARTITION] and mark[c.FROM_OFFSET] < head[c.OFFSET] <= mark[c.OFFSET]
-    )
-    return bool(again and head[c.SEQUENCE] < mark[c.SEQUENCE])
 
 
 def _topics(past: Past, clusters: list[str]) -> dict[str, TopicHistory] | None:

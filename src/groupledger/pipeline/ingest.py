@@ -125,7 +125,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         few = few_records(past, reading, config.limits.max_record_bytes, attempt.attempt_id)
         runs.plan(spark, location, attempt)
     work = Work(past, config, attempt.attempt_id, few)
-    reading = reading if few is None else reading.without_rows()
+    reading = reading.with_frames(config.limits) if few is None else reading
     with reading.faults():
         _read(work, reading, timings)
     with timings.stage("commit"):

@@ -139,9 +139,15 @@ class Reading:
         """By cluster, the number of log partitions that its sources state."""
         return stated_partitions(self.described["sources"])
 
-    def without_rows(self) -> Reading:
-        """The same reading, of which no row is left to be taken."""
-        return replace(self, sources=tuple(replace(each, parts=(), arrivals=()) for each in self.sources), logs=())
+    def with_frames(self, limits: LimitSettings) -> Reading:
+        """The same reading, with frames of the records that are here already."""
+        sources = tuple(
+            _cluster(found, each.settings, limits)
+            if isinstance(found := each.cluster, ClusterReading) and found.few is not None
+            else each
+            for each in self.sources
+        )
+        return replace(self, sources=sources, logs=_logs(sources))
 
     @property
     def digest(self) -> str:
@@ -199,9 +205,8 @@ def read_sources(
         cluster_id = source.cluster_id or config.cluster_id or ""
         if source.kind == KAFKA:
             assert invocation is not None, "a running cluster is read by an ingest only"
-            sources.append(
-                _cluster(read_cluster(spark, source, cluster_id or None, commits, invocation), source, config)
-            )
+            cluster = read_cluster(spark, source, cluster_id or None, commits, invocation)
+            sources.append(_cluster(cluster, source, config.limits, framed=cluster.few is None))
         elif source.kind == ADMIN:
             assert invocation is not None, "a running cluster is read by an ingest only"
             most = config.limits.max_partitions_per_group
@@ -218,16 +223,14 @@ def read_sources(
         else:
             sources.append(_one_table(spark, source, cluster_id, config.limits))
     _require_once(sources)
-    logs = [rows for each in sources if each.settings.kind in LOGS for rows in each.parts]
     listings = [rows for each in sources if each.settings.kind == LISTING for rows in each.parts]
     for each in sources:
-        logs += each.parts[: len(each.cluster.logs)] if isinstance(each.cluster, ClusterReading) else ()
         listings += each.cluster.listings if each.cluster else ()
     described = [source.described for source in sources]
     stated_partitions(described)
     return Reading(
         tuple(sources),
-        tuple(logs),
+        _logs(sources),
         tuple(listings),
         tuple(given),
         tuple(sorted({source.cluster_id for source in sources})),
@@ -235,8 +238,21 @@ def read_sources(
     )
 
 
-def _cluster(found: ClusterReading, source: SourceSettings, config: Config) -> SourceReading:
-    logs = tuple(_within_limits(rows, source, config.limits) for rows in found.logs)
+def _logs(sources: Iterable[SourceReading]) -> tuple[Rows, ...]:
+    """The parts that are records of the log; behind those of a cluster stand its listings."""
+    found: list[Rows] = []
+    for each in sources:
+        if each.settings.kind in LOGS:
+            found += each.parts
+        elif isinstance(each.cluster, ClusterReading):
+            found += each.parts[: len(each.parts) - len(each.cluster.listings)]
+    return tuple(found)
+
+
+def _cluster(
+    found: ClusterReading, source: SourceSettings, limits: LimitSettings, *, framed: bool = True
+) -> SourceReading:
+    logs = tuple(_within_limits(rows, source, limits) for rows in (found.logs() if framed else ()))
     parts = (*logs, *found.listings)
     arrivals = tuple(rows.arrivals for rows in parts if rows.arrivals is not None)
     return SourceReading(source, found.cluster_id, parts, arrivals, cluster=found)
