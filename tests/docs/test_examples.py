@@ -40,6 +40,10 @@ RUN_BY = {
 """Commands of guides that are not run here (they need Spark, another scenario or a file): by their beginning, who runs
 them."""
 CODE_RUN_BY = {
+    (
+        "guides/use/your-spark-job.md",
+        "sql",
+    ): "tests/engine/memberships/test_spark.py::test_the_functions_for_groups_and_for_sql",
     ("reference/python-api.md", "python"): "tests/notebook/test_package.py::test_the_examples_of_docstrings_run",
     (
         "guides/decide/write-an-assignor.md",
