@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import yaml
@@ -24,11 +23,6 @@ def pages_of(section):
 def all_pages():
     """Every page, in order."""
     return list(_below(NAV))
-
-
-def planned_pages():
-    """Pages that have a place in the navigation, as a comment, and are not written yet."""
-    return re.findall(r"^ +# - (\S+\.md)$", TEXT, re.MULTILINE)
 
 
 def _below(entry):

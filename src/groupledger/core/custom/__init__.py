@@ -15,9 +15,11 @@ from groupledger.core.custom.group import (
     stale_members,
     validate_subscription,
 )
+from groupledger.core.custom.limits import CustomLimits
 
 __all__ = [
     "Answer",
+    "CustomLimits",
     "Group",
     "Lists",
     "Member",
