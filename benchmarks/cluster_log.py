@@ -29,10 +29,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.timing import Timed, interleaved
 from groupledger.config import SparkSettings
-from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.log_plan import OffsetRange
+from groupledger.core.log.lines import TOPIC
+from groupledger.core.log.plan import OffsetRange
 from groupledger.engine.session import session
-from groupledger.sources import spark_kafka_log
+from groupledger.sources import kafka_log
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import CONSUMER, StretchReader
 from groupledger.sources.offsets_log import of_topic
@@ -54,7 +54,7 @@ OPTIONS = {
     "kafka.default.api.timeout.ms": str(SECONDS * 1_000),
     "kafkaConsumer.pollTimeoutMs": str(SECONDS * 1_000),
     "failOnDataLoss": "true",
-    "groupIdPrefix": spark_kafka_log.GROUP_PREFIX,
+    "groupIdPrefix": kafka_log.GROUP_PREFIX,
     "minPartitions": "2",
 }
 
@@ -165,7 +165,7 @@ def counted(spark: SparkSession, address: Address, stretch: OffsetRange) -> None
 
 def read_by_spark(spark: SparkSession, address: Address, stretch: OffsetRange) -> None:
     """The rows of the reader, without committed offsets, to a sink that writes nothing."""
-    found = spark_kafka_log.frame(spark, address, [stretch], int(OPTIONS["minPartitions"]))
+    found = kafka_log.spark_frame(spark, address, [stretch], int(OPTIONS["minPartitions"]))
     of_topic(found, "bench", "bench", [stretch.partition], offset_commits=False).good.write.format("noop").mode(
         "overwrite"
     ).save()

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from groupledger.config import SparkSettings
 from groupledger.core.protocol.script import Script
-from groupledger.core.protocol.story import write_script
+from groupledger.core.protocol.script_json import write_script
 from groupledger.engine.fleet import settle, simulate_fleet
 from groupledger.engine.session import session
 from tests.core.protocol.drawn import script

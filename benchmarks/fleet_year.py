@@ -27,7 +27,7 @@ from pyspark.sql import functions as F
 from benchmarks.fold_job import LOGS, OFFSETS_A_COPY, captured_generations, metadata_key
 from benchmarks.generated_facts import invocation
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings, SparkSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest

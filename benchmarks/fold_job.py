@@ -30,7 +30,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.timing import interleaved
 from groupledger.config import Config, LedgerSettings, SourceSettings, SparkSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation

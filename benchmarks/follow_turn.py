@@ -34,7 +34,7 @@ from benchmarks.cluster_log import SECONDS, WRITES_THE_LOG
 from benchmarks.scheduled_ingest import KEPT
 from groupledger.config import Config, LedgerSettings, SourceSettings, SparkSettings
 from groupledger.core.history import log_partition_of
-from groupledger.core.lines.log_records import TOPIC
+from groupledger.core.log.lines import TOPIC
 from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation

@@ -30,7 +30,7 @@ from groupledger.core.wire.offsets_log import (
     encode_key,
     encode_value,
 )
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.fold_schema import GROUP_KEY, INPUT, RECORD
 from groupledger.engine.fold_slices import fold_in_slices
 from groupledger.tables import columns as c

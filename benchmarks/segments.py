@@ -29,11 +29,9 @@ import google_crc32c
 import pyarrow as pa
 
 from benchmarks.timing import Timed, interleaved
-from groupledger.core.segments import LogReader, Segment
-from groupledger.core.segments.batches import CHECKED_FROM, size_at
-from groupledger.core.segments.window import WINDOW
-from groupledger.sources.decompression import decompressed
-from groupledger.sources.segments import arrow_batches, opened, partition_rows
+from groupledger.core.log.record_batches import CHECKED_FROM, size_at
+from groupledger.core.log.segments import WINDOW, LogReader, Segment
+from groupledger.sources.segments import arrow_batches, decompressed, opened, partition_rows
 from tests.segments.hand import batch, commit, group, record
 
 SEGMENT_BYTES = 100 << 20

@@ -22,7 +22,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.timing import interleaved
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 
 CAPTURE = CAPTURES / "dev"
 GROUPS = 10

@@ -17,8 +17,8 @@ from groupledger.tables import columns
 
 ROOT = Path(__file__).parent.parent
 FUNCTION_LINES = 50
-FILE_LINES = 400
-ALGORITHM_LINES = 600  # of a file below ALGORITHMS, which holds a whole algorithm (decision 0160)
+FILE_LINES = 800
+ALGORITHM_LINES = 1000  # of a file below ALGORITHMS, which holds a whole algorithm (decision 0160)
 ALGORITHMS = Path("src/groupledger/core/assignors")
 VAGUE_NAMES = {"utils", "util", "common", "helpers", "helper", "misc", "stuff"}
 COLUMNS = {value for name, value in vars(columns).items() if name.isupper()}
@@ -185,7 +185,7 @@ HOME = "/ho" + "me/somebody"
         (long_file, "src/groupledger/core/assignors/a.py", "\n" * ALGORITHM_LINES, 0),
         (vague_name, "src/groupledger/core/utils.py", "", 1),
         (vague_name, "src/groupledger/common/a.py", "", 1),
-        (vague_name, "src/groupledger/core/step.py", "", 0),
+        (vague_name, "src/groupledger/core/rebalance/step.py", "", 0),
         (column_literals, "src/groupledger/pipeline/a.py", "df.select('group_id', F.col('member_id'))", 2),
         (column_literals, "src/groupledger/pipeline/a.py", "df.select(GROUP_ID, 'elsewhere')\nd['group_id']", 0),
         (column_literals, "tests/pipeline/a.py", "df.select('group_id')", 0),

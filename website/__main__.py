@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from groupledger.cli.json_forms import FORMS
-from groupledger.cli.json_schemas import as_text
+from groupledger.cli.json_schemas import FORMS, as_text
 from groupledger.config import reference as configuration
 from website import commands, decisions, picture, python_api, reference, tables
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from groupledger.answers.view_page import views as declared_views
+from groupledger.answers.reader import views as declared_views
 from groupledger.cli.exits import EXIT_BY_CODE, Exit
-from groupledger.cli.summaries import WORDS, meaning
-from groupledger.core.attributed import NOT_OF_3_7_1
+from groupledger.cli.runs import WORDS, meaning
 from groupledger.core.conversion import OBSTACLES
 from groupledger.core.faults import Code
-from groupledger.core.findings import INVARIANTS, Judge
-from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
-from groupledger.core.protocol.dangers import Danger
-from groupledger.core.segments.damage import SegmentCode
-from groupledger.core.verdict import Verdict
-from groupledger.core.wire.faults import DecodeCode
+from groupledger.core.log.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.log.segments import SegmentCode
+from groupledger.core.protocol.migration import Danger
+from groupledger.core.rebalance.findings import INVARIANTS, Judge
+from groupledger.core.rebalance.registry import NOT_OF_3_7_1
+from groupledger.core.rebalance.verdict import Verdict
+from groupledger.core.wire.codec import DecodeCode
 
 _VIEWS = """# SQL views
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groupledger.tables import SCHEMA_VERSION, TABLES, Table
-from groupledger.tables.given import FORMS, MEMBERSHIPS, TOPIC_COUNTS, GivenForm
+from groupledger.tables.facts import FORMS, MEMBERSHIPS, TOPIC_COUNTS, GivenForm
 
 _HEAD = f"""# Table schemas
 

@@ -15,17 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupledger.core import ragged
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.java_orders import hash_texts, hash_utf8, rank_texts, rank_utf8, utf8
 from groupledger.core.assignors import assign
-from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
-from groupledger.core.javaorder import hash_texts, hash_utf8, rank_texts, rank_utf8, utf8
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import listed
 from groupledger.engine.buckets import GROUPS_A_BUCKET, enveloped
-from groupledger.engine.calculation import Calculation
-from groupledger.engine.envelope import Envelope
-from groupledger.engine.table_files import FilesOfAttempt
+from groupledger.engine.codec import Calculation
+from groupledger.engine.envelope import Envelope, FilesOfAttempt
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import AssignmentBatch, GroupBatch
+    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
 
 
 def sound(batch: GroupBatch, answer: AssignmentBatch) -> bool:

@@ -34,9 +34,8 @@ if _TYPE_CHECKING:
     from groupledger.engine.memberships.declared import ASSIGNED_GROUPS, ASSIGNED_MEMBERS, MEMBERS, REFUSED, TOPICS
     from groupledger.engine.memberships.udfs import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
     from groupledger.notebook.assigned import Assigned, assign
-    from groupledger.notebook.groups import LedgerGroup
     from groupledger.notebook.ingestion import ingest
-    from groupledger.notebook.ledger import Ledger
+    from groupledger.notebook.ledger import Ledger, LedgerGroup
     from groupledger.notebook.ledger import open_ledger as open
     from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
     from groupledger.notebook.replies import Picture, Reply
@@ -60,7 +59,7 @@ _PLACES = {
     "AssignorInfo": ("notebook.plain", "AssignorInfo"),
     "open": ("notebook.ledger", "open_ledger"),
     "Ledger": ("notebook.ledger", "Ledger"),
-    "LedgerGroup": ("notebook.groups", "LedgerGroup"),
+    "LedgerGroup": ("notebook.ledger", "LedgerGroup"),
     "Reply": ("notebook.replies", "Reply"),
     "ingest": ("notebook.ingestion", "ingest"),
     "Picture": ("notebook.replies", "Picture"),

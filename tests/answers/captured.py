@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from groupledger.core.history import LogRow, TopicChange, canonical_topic_id, fold_group
-from groupledger.core.moment import from_micros, from_millis
+from groupledger.core.moments import from_micros, from_millis
 from tests.answers.ledgers import write
 from tests.core.history.captured import catalog, log_rows, topic_changes
 

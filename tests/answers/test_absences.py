@@ -14,7 +14,7 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance import rebalance
 from groupledger.cli import main
 from groupledger.core.history import TopicChange
-from groupledger.core.moment import from_millis
+from groupledger.core.moments import from_millis
 from tests.answers.test_conversions import ledger
 from tests.core.history.captured import log_rows, topic_changes
 from tests.core.history.records import CLICKS, Log

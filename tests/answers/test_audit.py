@@ -9,7 +9,7 @@ from groupledger.answers.audit import audit
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope
 from groupledger.cli import main
-from groupledger.core.findings import BY_CODE, INVARIANTS, Judge
+from groupledger.core.rebalance.findings import BY_CODE, INVARIANTS, Judge
 from tests.answers.group_histories import history, listed, second, together
 from tests.answers.ledgers import write
 

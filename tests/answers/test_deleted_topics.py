@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.answers.differences import difference
-from groupledger.answers.explanation import explain
+from groupledger.answers.explanation import difference, explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.answers.timeline import timeline
-from groupledger.answers.unowned import unowned_partitions
-from groupledger.answers.unowned_stretches import unowned_time
+from groupledger.answers.unowned import unowned_partitions, unowned_time
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import COMMITTED, read_to, write
 from tests.answers.rows import at

@@ -5,12 +5,12 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.differences import difference, scenario_difference
+from groupledger.answers.explanation import difference, scenario_difference
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance import rebalance
 from groupledger.cli import main
 from groupledger.core.faults import Fault
-from groupledger.core.since import point
+from groupledger.core.moments import point
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at, wire

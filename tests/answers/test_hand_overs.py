@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.hand_overs import group_hand_overs
 from groupledger.answers.reader import LedgerReader
+from groupledger.answers.recorded_history import group_hand_overs
 from groupledger.answers.scope import RequestedScope
 from groupledger.cli import main
 from groupledger.core.faults import Fault
-from groupledger.core.since import bound
+from groupledger.core.moments import bound
 from tests.answers.captured import fact_rows, ledger_of, log_record_rows
 from tests.answers.ledgers import COMMITTED, write
 from tests.core.history.records import GROUP, Log, Partitions, member

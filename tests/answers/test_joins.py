@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.memberships import CHANGES, membership_changes
+from groupledger.answers.joins import CHANGES, membership_changes
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.cli import main
-from groupledger.core.since import bound
+from groupledger.core.moments import bound
 from tests.answers.captured import ledger_of
 from tests.answers.group_histories import history, listed, second, together
 from tests.answers.ledgers import write

@@ -5,10 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.migration import migrations
+from groupledger.answers.migration import MemberKind, migrations
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope
-from groupledger.answers.ways import MemberKind
 from groupledger.cli import main
 from tests.answers.captured import ledger_of
 from tests.answers.group_histories import history, listed, second, together

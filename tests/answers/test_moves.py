@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import pytest
 
-from groupledger.answers.balance import SAME
+from groupledger.answers.audit import SAME
 from groupledger.answers.explanation import explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.replayed import HAPPENED, replayed
 from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope
-from groupledger.answers.stickiness import stickiness
+from groupledger.answers.storms import stickiness
 from groupledger.answers.timeline import timeline
 from groupledger.core.history.rows import MemberSnapshotRow
-from groupledger.core.step import Form
-from groupledger.engine.calculation import Calculation
-from groupledger.report.html.moves_chart import moves_of
+from groupledger.core.rebalance.step import Form
+from groupledger.engine.codec import Calculation
+from groupledger.report.html.charts import moves_of
 from groupledger.tables import columns as c
 from tests.answers.captured import TABLES, fact_rows, topic_rows
 from tests.answers.ledgers import write

@@ -10,31 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.answers.audit import audit
-from groupledger.answers.balance import SAME
+from groupledger.answers.audit import SAME, audit
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.differences import OF_NEIGHBOURS, difference
-from groupledger.answers.explanation import INVALID, explain
+from groupledger.answers.explanation import INVALID, OF_NEIGHBOURS, difference, explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.generations import CLASSIC
+from groupledger.answers.group_owners import overview
 from groupledger.answers.joins import joins
 from groupledger.answers.listings import clusters, groups
-from groupledger.answers.overview import overview
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.recorded_states import measured
-from groupledger.answers.rows import records
+from groupledger.answers.rows import partitions, records
 from groupledger.answers.scope import RequestedScope, gaps, scope
-from groupledger.answers.stickiness import stickiness
-from groupledger.answers.storms import counted_rebalances
+from groupledger.answers.states import measured
+from groupledger.answers.storms import counted_rebalances, stickiness
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
-from groupledger.answers.topic_partitions import partitions
 from groupledger.answers.topics import lives_of
+from groupledger.answers.unowned import unowned as unowned_for_long
 from groupledger.answers.unowned import unowned_partitions
-from groupledger.answers.unowned_stretches import unowned as unowned_for_long
 from groupledger.core.history import TopicHistory, fold_group
-from groupledger.core.moment import from_millis
+from groupledger.core.moments import from_millis
 from tests.answers.captured import TABLES, fact_rows, log_record_rows, topic_rows
 from tests.answers.histories import History, rows_of
 from tests.answers.histories import listed as listed_topic

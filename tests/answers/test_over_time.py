@@ -2,9 +2,7 @@
 
 import pytest
 
-from groupledger.answers.group_owners import Size, group_owners, sizes
-from groupledger.answers.over_time import hand_overs, rebalances_over_time
-from groupledger.answers.overview import overview
+from groupledger.answers.group_owners import Size, group_owners, hand_overs, overview, rebalances_over_time, sizes
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rows import alike, exactly
 from groupledger.answers.scope import Scope

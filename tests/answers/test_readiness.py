@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from groupledger.cli import main
 from groupledger.core.conversion import OBSTACLES
+from groupledger.core.wire.codec import uuid_text
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind, encode
-from groupledger.core.wire.primitives import uuid_text
 from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 from tests.answers.captured import ledger_of
 from tests.answers.group_histories import history, listed, second, together

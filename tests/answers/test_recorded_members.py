@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import groupledger as gl
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.recorded_members import recorded_members
+from groupledger.answers.recorded_history import recorded_members
 from groupledger.cli.commands import main
 from tests.answers.captured import ledger_of
 from tests.answers.histories import History, listed, rows_of

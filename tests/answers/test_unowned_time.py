@@ -5,8 +5,7 @@ from click.testing import CliRunner
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope, scope
-from groupledger.answers.unowned import unowned_partitions
-from groupledger.answers.unowned_stretches import unowned_time
+from groupledger.answers.unowned import unowned_partitions, unowned_time
 from groupledger.cli import main
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from groupledger.answers.view_page import needed, tables, views
+from groupledger.answers.reader import needed, tables, views
 from groupledger.tables import TABLES
 from groupledger.tables.views import page
 from groupledger.tables.views import views as declared

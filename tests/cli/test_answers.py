@@ -11,8 +11,8 @@ from groupledger.answers.rebalance import MemberMove, Rebalance, Result
 from groupledger.cli import main
 from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, tell
 from groupledger.cli.output import Output
-from groupledger.core.least_moves import LeastMovesCertainty
-from groupledger.core.moment import iso
+from groupledger.core.moments import iso
+from groupledger.core.rebalance.least_moves import LeastMovesCertainty
 from tests.answers.ledgers import write
 
 

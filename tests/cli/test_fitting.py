@@ -7,8 +7,7 @@ import re
 import pytest
 
 from groupledger.cli import main
-from groupledger.cli.fitting import Column, cell_lines, fitting, in_lines, shared_widths, table_widths
-from groupledger.cli.output import say
+from groupledger.cli.output import Column, cell_lines, fitting, in_lines, say, shared_widths, table_widths
 from tests.report.html.group_sizes import cooperative, ledger, long_name
 
 WORDS = ("who t-4", "who --unowned-since 1s", "timeline payments", "timeline --partition t-4", "explain payments",

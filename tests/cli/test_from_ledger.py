@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.recorded_members import members_now
+from groupledger.answers.recorded_history import members_now
 from groupledger.cli.commands import main
 from tests.answers.captured import ledger_of
 from tests.answers.histories import History, listed, rows_of

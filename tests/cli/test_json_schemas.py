@@ -13,8 +13,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 
 from groupledger import answers
 from groupledger.cli import main
-from groupledger.cli.json_forms import FORMS
-from groupledger.cli.json_schemas import as_text, schema_of
+from groupledger.cli.json_schemas import FORMS, as_text, schema_of
 from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, encode_key, encode_value
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write

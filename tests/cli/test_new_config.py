@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from groupledger.cli.commands import main
 from groupledger.cli.options import DEFAULT_CONFIG
 from groupledger.config import load
-from groupledger.config.sample import CAPTURES, CLUSTERS, TEMPLATE, sample_settings
+from groupledger.config.loading import CAPTURES, SAMPLE_CLUSTERS, TEMPLATE, sample_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,7 +39,7 @@ def test_a_folder_that_is_not_there_is_one_line():
 
 
 def test_the_sample_is_of_every_captured_cluster():
-    assert sorted(CLUSTERS) == sorted(folder.name for folder in CAPTURES.iterdir() if folder.is_dir())
+    assert sorted(SAMPLE_CLUSTERS) == sorted(folder.name for folder in CAPTURES.iterdir() if folder.is_dir())
     assert all(Path(source["path"]).is_file() for source in sample_settings()["sources"])
 
 

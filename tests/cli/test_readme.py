@@ -13,7 +13,7 @@ from groupledger.cli.commands import main
 from groupledger.cli.demo import NEXT
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, DEMO_LEDGER
-from groupledger.config.sample import TEMPLATE
+from groupledger.config.loading import TEMPLATE
 from tests.answers.ledgers import write
 from tests.docs.examples import files_of
 
@@ -46,7 +46,7 @@ def without_spark(monkeypatch, tmp_path):
 
     for starts in ("spark", "spark_for_ledger"):
         monkeypatch.setattr(f"groupledger.cli.options.Job.{starts}", started)
-    monkeypatch.setattr("groupledger.pipeline.views.require_catalog", started)  # the ledger of these pages is a folder
+    monkeypatch.setattr("groupledger.pipeline.frames.require_catalog", started)  # the ledger of these pages is a folder
     monkeypatch.setattr("groupledger.engine.kernel_archive.kernel_archive", started)
     monkeypatch.setattr("groupledger.sources.kafka_client.Cluster.__init__", started)
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)

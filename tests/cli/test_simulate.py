@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
-from groupledger.core.protocol.story import EVENTS, read_script
+from groupledger.core.protocol.script_json import EVENTS, read_script
 from groupledger.listener import RebalanceListener
 from tests.pages import blocks
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.view_page import views
+from groupledger.answers.reader import views
 from groupledger.cli import main
 from tests.answers.ledgers import COMMITTED, write
 from tests.hostile_ids import RAW

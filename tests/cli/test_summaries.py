@@ -6,20 +6,12 @@ from dataclasses import replace
 import pytest
 
 from groupledger.cli.output import Output, mark
-from groupledger.cli.summaries import (
-    EQUAL,
-    WORDS,
-    explain_verdicts,
-    tell_accounts,
-    tell_assign,
-    tell_timings,
-    tell_verdicts,
-)
-from groupledger.core.attributed import NOT_OF_3_7_1
-from groupledger.core.verdict import Verdict
+from groupledger.cli.runs import EQUAL, WORDS, explain_verdicts, tell_accounts, tell_assign, tell_timings, tell_verdicts
+from groupledger.core.rebalance.registry import NOT_OF_3_7_1
+from groupledger.core.rebalance.verdict import Verdict
 from groupledger.pipeline.accounts import Account
 from groupledger.pipeline.assign import AssignSummary
-from groupledger.pipeline.verdicts import GroupVerdicts, total
+from groupledger.pipeline.frames import GroupVerdicts, total
 
 FOR_PEOPLE = Output(as_json=False)
 

@@ -5,8 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.ownership import Holding, MemberIdentity, OwnershipAt
-from groupledger.answers.ownership_changes import Change
+from groupledger.answers.ownership import Change, Holding, MemberIdentity, OwnershipAt
 from groupledger.answers.topics import TopicLife
 from groupledger.cli import main
 from groupledger.cli.output import Output

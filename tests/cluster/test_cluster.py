@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from groupledger.config.sample import sample_settings
-from groupledger.core.kernel_folders import kind
+from groupledger.config.loading import sample_settings
+from groupledger.core.arrays.kernels import kind
 from groupledger.engine import jars
 from groupledger.engine.session import DELTA
 from tests.cluster import environments

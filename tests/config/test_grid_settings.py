@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.config.grid import ChangeSettings, load_grid
+from groupledger.config.loading import ChangeSettings, load_grid
 from groupledger.config.settings import ConfigFault
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.config import ConfigFault, parse
-from groupledger.config.kafka_secrets import from_file, resolved
+from groupledger.config.kafka_options import from_file, resolved
 from groupledger.core.secrets import without_values
 
 KAFKA = "ledger: {location: t}\nsources: [{kind: kafka, bootstrap: 'h:9092'}]"

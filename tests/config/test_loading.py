@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from groupledger.config import Config, ConfigFault, LedgerSettings, SourceSettings, load, parse
+from groupledger.config.loading import TEMPLATE
 from groupledger.config.reference import entries, page
-from groupledger.config.sample import TEMPLATE
 from groupledger.config.settings import OFFSETS
 from groupledger.core.secrets import without_secrets
 from tests.pages import blocks

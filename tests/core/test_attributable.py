@@ -5,16 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groupledger.core.attributable import (
-    Judged,
-    attributed,
-    is_foreign,
-    settled,
-    unless_it_ran,
-)
-from groupledger.core.attributed import Attributed, in_words
-from groupledger.core.batch import NONE
-from groupledger.core.verdict import Verdict
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.rebalance.attribution import Judged, attributed, is_foreign, settled, unless_it_ran
+from groupledger.core.rebalance.registry import Attributed, in_words
+from groupledger.core.rebalance.verdict import Verdict
 from tests.core.test_attribution import happened
 
 PEOPLED = {"peopled": True, "modern": False, "rejected": False, "foreign": False}

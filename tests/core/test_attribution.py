@@ -6,10 +6,10 @@ from bisect import bisect_right
 
 import pytest
 
-from groupledger.core import attribution as module
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.attribution import Agreement, RecordedRound, attribution, possible_views, recorded_round
 from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.rebalance import attribution as module
+from groupledger.core.rebalance.attribution import Agreement, RecordedRound, attribution, possible_views, recorded_round
 from tests.core.history.captured import catalog, every_group, folded, topic_changes
 from tests.core.protocol.test_recorded_clients import writer
 

@@ -4,7 +4,7 @@ import pytest
 
 from groupledger.core.assignors.server.conversion import GroupBefore, MemberBefore, convert
 from groupledger.core.conversion import BY_CODE, Readiness, readiness
-from groupledger.core.wire.primitives import uuid_text
+from groupledger.core.wire.codec import uuid_text
 
 LISTED = {topic: (uuid_text(topic.encode() * 16), 4) for topic in "ab"}
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from groupledger.core.delta_log import AddedFile, added_since, is_read_as_parquet
+from groupledger.sources.delta_growth import AddedFile, added_since, is_read_as_parquet
 
 
 def add(path, *, moved=False, vector=False, **values):

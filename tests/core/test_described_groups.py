@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from groupledger.core.described_groups import (
+from groupledger.core.log.described_groups import (
     DescribedGroup,
     DescribedMember,
     LastDescribed,

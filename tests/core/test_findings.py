@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.findings import BY_CODE, BY_RECORDED, INVARIANTS, failing
+from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, INVARIANTS, failing
 
 SOURCE = Path(__file__).parents[2] / "src" / "groupledger"
 RECORDED = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupledger.core.javaorder import (
+from groupledger.core.arrays.java_orders import (
     TREE,
     computed_map_order,
     hash_texts,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from groupledger.config.kafka_options import bootstrap_servers, client_options, java_options, properties
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import bootstrap_servers, client_options, java_options, properties
 
 TEXT = """\
 # what --command-config takes

@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 
 SOURCES = Path(__file__).parents[2] / "src"
-CALLEE = "from groupledger.core.kernels import kernel\n\n@kernel\ndef twice(n: int) -> int:\n    return n * {factor}\n"
+CALLEE = """
+from groupledger.core.arrays.kernels import kernel
+
+@kernel
+def twice(n: int) -> int:
+    return n * {factor}
+"""
 CALLER = """
 import numpy as np
-from groupledger.core.kernels import kernel
+from groupledger.core.arrays.kernels import kernel
 from numbers_of.callee import twice
 
 TABLE = np.arange({first}, {first} + 3)
@@ -29,7 +35,7 @@ def total(values) -> int:
 ASK = """
 import json, sys
 import numpy as np
-from groupledger.core import kernels
+from groupledger.core.arrays import kernels
 from numbers_of.caller import total
 
 before = kernels._compiled_before(total)
@@ -139,7 +145,7 @@ def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path):
 
 def test_no_overload_takes_the_file_of_another(tmp_path):
     """numba's index of a function has them all: of two processes that add to it at once, one reads the other's code."""
-    from groupledger.core.kernel_cache import KernelFiles
+    from groupledger.core.arrays.kernel_cache import KernelFiles
 
     one, other = (KernelFiles("total_0", [tmp_path]) for _ in range(2))
     magic = ("x86_64", "znver5", "")
@@ -154,7 +160,7 @@ def test_no_overload_takes_the_file_of_another(tmp_path):
 def test_fields_that_change_places_are_another_type(tmp_path):
     import numba
 
-    from groupledger.core.kernel_cache import KernelFiles
+    from groupledger.core.arrays.kernel_cache import KernelFiles
 
     files = KernelFiles("total_0", [tmp_path])
     for fields in ("first last", "last first"):
@@ -165,7 +171,7 @@ def test_fields_that_change_places_are_another_type(tmp_path):
 
 
 def test_a_place_that_cannot_be_written_to_stops_nothing(tmp_path):
-    from groupledger.core.kernel_cache import KernelFiles
+    from groupledger.core.arrays.kernel_cache import KernelFiles
 
     (tmp_path / "taken").write_text("a file where a folder is wanted")
     files = KernelFiles("total_0", [tmp_path / "taken"])

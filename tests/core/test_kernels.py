@@ -8,7 +8,7 @@ from types import CodeType, FunctionType, ModuleType
 import pytest
 
 import groupledger.core
-from groupledger.core import kernels
+from groupledger.core.arrays import kernels
 
 
 @kernels.kernel

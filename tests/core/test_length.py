@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from groupledger.core.length import length, stretch
+from groupledger.core.text import length, stretch
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from groupledger.core.batch import NONE
-from groupledger.core.listings import Listings
-from groupledger.core.snapshots import GREATEST, LEAST
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.snapshots import GREATEST, LEAST
+from groupledger.core.log.listings import Listings
 
 CHANGES = [[], [(5, 3)], [(5, 3), (9, NONE), (9, 4), (12, 6)], [(1, NONE), (7, 0)]]
 """By topic: since when, how many partitions."""

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.moment import clock, dates_once, from_millis, iso, millis, parse
+from groupledger.core.moments import clock, dates_once, from_millis, iso, millis, parse
 
 AFTERNOON = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from groupledger.core.openmetrics import Gauge, Labels, exposition
+from groupledger.cli.openmetrics import Gauge, Labels, exposition
 
 _METRIC, _LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
 _VALUE = r'(?:[^"\\\n]|\\["\\n])*'

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from groupledger.core.scenario import solve, solve_lines
+from groupledger.core.scenarios.solving import solve, solve_lines
 
 GOOD = {
     "id": "good",

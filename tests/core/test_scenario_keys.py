@@ -13,8 +13,8 @@ import pytest
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
-from groupledger.core.scenario import solve, solve_lines
-from groupledger.core.scenario_form import require_known_keys
+from groupledger.core.scenarios.form import require_known_keys
+from groupledger.core.scenarios.solving import solve, solve_lines
 
 BY_CHANCE = {"sarama-sticky", "sarama-cooperative-sticky", "kafka-go-rack-affinity"}
 NAMES = [name for name in dict.fromkeys([*ASSIGNORS, *CLIENT_ASSIGNORS]) if name not in BY_CHANCE]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.short_names import common_start, shortened
+from groupledger.core.text import common_start, shortened
 
 ONE = "app-3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 OTHER = "app-3f2504e0-4f89-11d3-9a0c-0305e82c3302"

@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.moment import EPOCH
-from groupledger.core.since import bound, placed, point
+from groupledger.core.moments import EPOCH, bound, placed, point
 
 NEWEST = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupledger.core.javaorder import hash_texts, rank_texts
-from groupledger.core.surrogates import MARK, surrogates
+from groupledger.core.arrays.java_orders import hash_texts, rank_texts
+from groupledger.engine.renaming import MARK, surrogates
 
 NAMES = st.lists(st.text(max_size=40), max_size=60)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupledger.core.visible_text import json_text, visible
+from groupledger.core.text import json_text, visible
 from tests.hostile_ids import HOSTILE, RAW
 
 ANY = st.text(st.characters(codec=None), max_size=20)

@@ -1,6 +1,6 @@
 """Kafka's own sticky assignors where subscriptions differ: more moves than a balance asks for.
 
-Found by a search among groups that the simulator played; the fewest moves are proved by `core.move_search`.
+Found by a search among groups that the simulator played; the fewest moves are proved by `core.rebalance.least_moves`.
 """
 
 from __future__ import annotations

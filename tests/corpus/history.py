@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from groupledger.core.findings import BY_CODE
+from groupledger.core.rebalance.findings import BY_CODE
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 HISTORIES, LABELS, JOINED = "histories", "labels.jsonl", "joined.json"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from groupledger.answers.causes import CauseKind
-from groupledger.core.findings import INVARIANTS
+from groupledger.core.rebalance.findings import INVARIANTS
 from tests.corpus.history import Line, labels
 
 PAGE = Path(__file__).parents[2] / "docs" / "contributing/corpus.md"

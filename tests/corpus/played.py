@@ -10,7 +10,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.settlement import Round, Settlement
 from groupledger.core.protocol.simulator import Script, simulate_all
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.consumer_protocol import TopicPartitions
 from tests.corpus.classic_log import ClassicLog
 from tests.corpus.history import History

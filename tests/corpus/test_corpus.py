@@ -9,7 +9,7 @@ from groupledger.answers.causes import CauseKind
 from groupledger.answers.explanation import explain
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rows import records
-from groupledger.core.findings import BY_CODE
+from groupledger.core.rebalance.findings import BY_CODE
 from tests.corpus import history
 from tests.corpus.every import every
 from tests.corpus.found import found, ledger_of, scored_lines

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupledger.config import parse
-from groupledger.config.sample import sample_settings
+from groupledger.config.loading import sample_settings
 from groupledger.pipeline.demo import demo
 from groupledger.pipeline.invocation import Invocation
 

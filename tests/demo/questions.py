@@ -10,34 +10,25 @@ from typing import Any, NamedTuple
 
 from groupledger.answers import listings, reach
 from groupledger.answers.audit import audit
-from groupledger.answers.differences import difference, scenario_difference
-from groupledger.answers.explanation import explain
+from groupledger.answers.explanation import difference, explain, scenario_difference
 from groupledger.answers.gauges import gauges
-from groupledger.answers.group_owners import group_owners, sizes
-from groupledger.answers.hand_overs import group_hand_overs
-from groupledger.answers.joins import joins
+from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes
+from groupledger.answers.joins import joins, static_members
 from groupledger.answers.migration import migrations
-from groupledger.answers.over_time import hand_overs, rebalances_over_time
-from groupledger.answers.overview import overview
 from groupledger.answers.ownership import ownership
-from groupledger.answers.racks import racks
 from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
-from groupledger.answers.recorded_history import group_log, recorded_history
-from groupledger.answers.recorded_members import recorded_members
+from groupledger.answers.recorded_history import group_hand_overs, group_log, recorded_history, recorded_members
 from groupledger.answers.replayed import replayed
 from groupledger.answers.scope import RequestedScope, Scope
-from groupledger.answers.skew import skew
-from groupledger.answers.static_members import static_members
-from groupledger.answers.stickiness import stickiness
-from groupledger.answers.storms import storms
+from groupledger.answers.skew import racks, skew
+from groupledger.answers.storms import stickiness, storms
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
-from groupledger.answers.unowned import unowned_partitions
-from groupledger.answers.unowned_stretches import unowned_time
+from groupledger.answers.unowned import unowned_partitions, unowned_time
 from groupledger.answers.what_if import what_if
 from groupledger.core.assignors.server.conversion import convert
-from groupledger.core.moment import parse
+from groupledger.core.moments import parse
 
 REPLAYED = "replay-range"
 """A scenario of what `replay --assignor range` computes."""

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from groupledger.answers.reader import LedgerReader
-from groupledger.cli.json_forms import FORMS
+from groupledger.cli.json_schemas import FORMS
 from groupledger.config import parse
-from groupledger.config.sample import sample_settings
+from groupledger.config.loading import sample_settings
 from groupledger.pipeline.assign import assign
+from groupledger.pipeline.frames import SparkReader
 from groupledger.pipeline.invocation import Invocation
-from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.ledger import LedgerLocation
 from tests.demo.conftest import ROOT
 from tests.demo.questions import QUESTIONS, REPLAYED

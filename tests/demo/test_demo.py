@@ -13,11 +13,10 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
-from groupledger.cli.summaries import WORDS
-from groupledger.config.sample import CAPTURES
-from groupledger.core.moment import parse
-from groupledger.pipeline.frames import LedgerFrames
-from groupledger.pipeline.verdicts import total
+from groupledger.cli.runs import WORDS
+from groupledger.config.loading import CAPTURES
+from groupledger.core.moments import parse
+from groupledger.pipeline.frames import LedgerFrames, total
 from tests.demo.conftest import ROOT
 from tests.docs.demo_ledger import lasting_rows, unpack
 from tests.docs.examples import examples, files_of, run

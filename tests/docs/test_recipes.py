@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.answers.reader import LedgerReader
-from groupledger.answers.view_page import views
+from groupledger.answers.reader import LedgerReader, views
 from tests.docs.demo_ledger import unpack
 from tests.pages import blocks
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import markdown
 import pytest
 
-from groupledger.core.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
-from groupledger.core.segments.damage import SegmentCode
-from groupledger.core.wire.faults import DecodeCode
+from groupledger.core.log.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.log.segments import SegmentCode
+from groupledger.core.wire.codec import DecodeCode
 from tests.docs.navigation import all_pages, pages_of
 from website.__main__ import DOCS, pages
 from website.decisions import TEMPLATE
@@ -21,14 +21,12 @@ CODE = re.compile(r"^([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)(?::.*)?$", re.DOTALL)
 NAMED_PAGE = re.compile(r"(?<![\w/.-])docs/[a-z\d/.-]+\.md\b")
 INTO_PAGE = re.compile(r"\]\((?P<page>[\w./-]+\.md)?#(?P<heading>[^)\s]+)\)")
 WHO_REJECTS = {
-    "core/lines": LineCode,
+    "core/log/lines.py": LineCode,
     "sources/offsets_log.py": LineCode,
-    "sources/given_table.py": SnapshotCode,
     "sources/snapshot_tables.py": SnapshotCode,
     "core/history/fold.py": GroupCode,
-    "engine/rejections.py": GroupCode,
+    "engine/codec.py": (*GroupCode, *RecordStandsCode),
     "pipeline/assign_input.py": GroupCode,
-    "engine/unrecomputed.py": RecordStandsCode,
 }
 """Where rows are rejected, and what declares the codes; those of bytes and segments are members of their class."""
 NO_CODE_OF_A_ROW = {"FOREIGN_SCHEMA", "SOURCE_MISSING", "OTHER_TOPIC", "COLUMN_MISSING", "TABLE_OR_VIEW_NOT_FOUND"}

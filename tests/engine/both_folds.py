@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from groupledger.core.history import FoldSettings
-from groupledger.engine import folding
+from groupledger.engine import fold_slices
+from groupledger.engine.classic.columns import LogColumns
 from groupledger.engine.classic.fold import ClassicFacts, fold_columns
-from groupledger.engine.classic.log import LogColumns
 from groupledger.engine.envelope import COUNTS
 from groupledger.engine.fold_schema import FILLED
-from groupledger.engine.folding import FoldedBucket
+from groupledger.engine.fold_slices import FoldedBucket
 
-FOLD_COLUMNS = "groupledger.engine.folding.fold_columns"
+FOLD_COLUMNS = "groupledger.engine.fold_slices.fold_columns"
 AS_INGESTED = FoldSettings()
 Rows = dict[str, list[str]]
 
@@ -29,7 +29,7 @@ def fold_one_by_one(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> F
         return ClassicFacts({}, {}, Counter(), np.ones(len(log.cluster_ids), bool))
 
     with mock.patch(FOLD_COLUMNS, nothing):
-        return folding.fold_table(bucket, settings)
+        return fold_slices.fold_table(bucket, settings)
 
 
 def rows_of(folded: FoldedBucket) -> Rows:
@@ -40,7 +40,7 @@ def rows_of(folded: FoldedBucket) -> Rows:
 
 def compared(bucket: pa.Table, settings: FoldSettings = AS_INGESTED) -> FoldedBucket:
     """What the fold over columns gives; an AssertionError names the first row that the judge has otherwise."""
-    folded = folding.fold_table(bucket, settings)
+    folded = fold_slices.fold_table(bucket, settings)
     for rows in folded.tables.values():
         rows.validate(full=True)
     found, expected = rows_of(folded), rows_of(fold_one_by_one(bucket, settings))
@@ -61,5 +61,5 @@ def left_groups(bucket: pa.Table) -> int:
         return facts
 
     with mock.patch(FOLD_COLUMNS, watch):
-        folding.fold_table(bucket, FoldSettings())
+        fold_slices.fold_table(bucket, FoldSettings())
     return sum(seen)

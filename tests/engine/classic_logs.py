@@ -14,16 +14,11 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import (
-    ClassicGroupMember,
-    GroupMetadata,
-    OffsetCommit,
-    RecordKind,
-)
+from groupledger.core.wire.offsets_log import ClassicGroupMember, GroupMetadata, OffsetCommit, RecordKind
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.fold_schema import GROUP_KEY, HEAD, INPUT, RECORD, TOPICS
-from groupledger.engine.folding import FoldedBucket
+from groupledger.engine.fold_slices import FoldedBucket
 from groupledger.tables import columns as c
 from tests.core.history.records import CLICKS, GROW, Log
 

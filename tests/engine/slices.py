@@ -7,7 +7,7 @@ from collections import Counter
 import pyarrow as pa
 
 from groupledger.core.history import FoldSettings
-from groupledger.engine import fold_slices, folding
+from groupledger.engine import fold_slices
 from groupledger.engine.envelope import NamedCount
 from groupledger.engine.fold_schema import FILLED, KNOWN, RECORD
 from groupledger.tables import columns as c
@@ -18,7 +18,7 @@ AS_INGESTED = FoldSettings()
 
 def arriving(rows: pa.Table, at_once: int) -> list[pa.RecordBatch]:
     """The rows as Spark brings them to a worker."""
-    of = folding.of_kind(rows, RECORD, KNOWN).sort_by([(name, "ascending") for name in folding.ORDER])
+    of = fold_slices.of_kind(rows, RECORD, KNOWN).sort_by([(name, "ascending") for name in fold_slices.ORDER])
     others = rows.filter(pa.compute.invert(pa.compute.is_in(rows[c.KIND], pa.array([RECORD, KNOWN]))))
     batches: list[pa.RecordBatch] = pa.concat_tables([others, of]).combine_chunks().to_batches(at_once)
     return batches
@@ -37,4 +37,4 @@ def in_slices(rows: pa.Table, records: int) -> tuple[Rows, int]:
         for count in part.counts:
             counts[count.cluster_id, count.name] += count.rows
     told = [NamedCount(*name, rows) for name, rows in sorted(counts.items())]
-    return rows_of(folding.FoldedBucket(tables, told)), len(parts)
+    return rows_of(fold_slices.FoldedBucket(tables, told)), len(parts)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.scenario import solve
+from groupledger.core.scenarios.solving import solve
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, computed, group_row, member_row, topic_row, wire
 

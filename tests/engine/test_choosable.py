@@ -13,7 +13,7 @@ from groupledger.config.settings import ASSIGNORS as CONFIGURED
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.story import simulate_lines
+from groupledger.core.protocol.script_json import simulate_lines
 from groupledger.engine.memberships.udfs import assignor_udf
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.scenario import solve
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
+from groupledger.core.scenarios.solving import solve
 from groupledger.engine.arrow_lists import _large
 from groupledger.engine.buckets import bucket_count, compute
-from groupledger.engine.calculation import Calculation
+from groupledger.engine.codec import Calculation
 from groupledger.engine.rows import MEMBER_ROW
 from groupledger.tables import columns as c
 from tests.core.assignors import groups as generated

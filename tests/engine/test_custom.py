@@ -9,14 +9,13 @@ import pandas as pd
 import pytest
 
 from groupledger.core.custom import Member, TopicPartition
-from groupledger.core.custom.batches import groups
+from groupledger.core.custom.contract import groups
 from groupledger.core.custom.naming import find
 from groupledger.core.faults import Fault
-from groupledger.core.step import Form
-from groupledger.engine.bucket_parts import parts_of
-from groupledger.engine.calculation import Calculation
-from groupledger.engine.codec import decode
+from groupledger.core.rebalance.step import Form
+from groupledger.engine.codec import Calculation, decode
 from groupledger.engine.memberships.udfs import assignor_udf
+from groupledger.engine.rows import parts_of
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import catalogue, computed, group_row, member_row, table, topic_row, wire
 

@@ -6,8 +6,8 @@ import json
 
 import pyarrow as pa
 
+from groupledger.core.protocol.script_json import write_script
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.protocol.story import write_script
 from groupledger.engine.fleet import SETTLEMENTS, TOGETHER, settle, simulate_fleet
 from tests.core.protocol.drawn import script
 

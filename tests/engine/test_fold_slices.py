@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.engine import folding
+from groupledger.engine import fold_slices
 from tests.core.history.captured import log_rows, topic_changes
 from tests.core.history.histories import HISTORIES
 from tests.core.wire.captured import LOGS
@@ -20,7 +20,7 @@ UNDECIDED = {"conversions": 8, "unclean": 1}
 
 
 def at_once(rows: pa.Table) -> Rows:
-    return rows_of(folding.fold_table(rows, AS_INGESTED))
+    return rows_of(fold_slices.fold_table(rows, AS_INGESTED))
 
 
 @pytest.mark.parametrize("name", LOGS)
@@ -47,7 +47,7 @@ def test_histories_fold_alike_in_slices_of_a_record(name):
 def test_rare_cases_fold_alike_in_slices_from_a_head(name):
     rows = CASES[name]().rows
     for cut in range(1, len(rows)):
-        heads = heads_of(folding.fold_table(bucket({"payments": rows[:cut]}), AS_INGESTED))
+        heads = heads_of(fold_slices.fold_table(bucket({"payments": rows[:cut]}), AS_INGESTED))
         rest = bucket({"payments": rows[cut:]}, heads)
         assert in_slices(rest, 1)[0] == at_once(rest)
 

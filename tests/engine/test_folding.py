@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from groupledger.core.history import FoldSettings, LogRow
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.fold_schema import INPUT, KNOWN, RECORD
-from groupledger.engine.folding import fold_table
+from groupledger.engine.fold_slices import fold_table
 from groupledger.tables import columns as c
 from tests.core.history.records import GROUP, Log, member
 

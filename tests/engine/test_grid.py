@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from groupledger.config.grid import ChangeSettings
-from groupledger.core.scenario import solve
+from groupledger.config.loading import ChangeSettings
+from groupledger.core.scenarios.solving import solve
 from groupledger.engine.grid import CELL, Grid
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, catalogue, group_row, member_row, table, topic_row, wire

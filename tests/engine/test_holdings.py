@@ -8,9 +8,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from groupledger.core.history import HoldingMember
-from groupledger.engine.arrow_types import arrow_schema
-from groupledger.engine.holdings import changes_of, ownership_changes
-from groupledger.engine.renaming import SURROGATE, with_surrogates
+from groupledger.engine.arrow_lists import arrow_schema
+from groupledger.engine.renaming import SURROGATE, changes_of, ownership_changes, with_surrogates
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS
 
 MEMBER = StructType([MEMBER_SNAPSHOTS.schema[name] for name in HoldingMember._fields])

@@ -2,11 +2,11 @@
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.history import FoldSettings
-from groupledger.core.wire.offset_commits import COMMIT, tell_commits
+from groupledger.core.wire.columns import COMMIT, tell_commits
 from groupledger.engine import kernel_warmup
 from groupledger.engine.buckets import compute
 from groupledger.engine.classic import fold
-from groupledger.engine.folding import fold_table
+from groupledger.engine.fold_slices import fold_table
 
 
 def test_every_assignor_assigns_the_group_that_warms_it_up(monkeypatch):

@@ -18,8 +18,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from groupledger.core import row_hash
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine import row_hashes
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.calls import TABLES as CALL_TABLES
 from groupledger.engine.envelope import columns_of
 from groupledger.engine.fold_schema import FILLED
@@ -120,5 +120,7 @@ def test_the_hash_is_xxh64():
         b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
     }
     columns = {text: np.frombuffer(text, np.uint8)[:, None] for text in expected}
-    found = {text: int(row_hash.of_bytes(columns[text], 0, len(text), np.zeros(1, np.uint64))[0]) for text in expected}
+    found = {
+        text: int(row_hashes.of_bytes(columns[text], 0, len(text), np.zeros(1, np.uint64))[0]) for text in expected
+    }
     assert found == expected

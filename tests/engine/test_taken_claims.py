@@ -9,7 +9,7 @@ import pytest
 
 from groupledger.core.history.payloads import read_said
 from groupledger.engine import codec
-from groupledger.engine.bucket_parts import parts_of
+from groupledger.engine.rows import parts_of
 from groupledger.tables import columns as c
 from tests.core.wire.test_member_data import expected, of, readable
 from tests.engine.bucket_rows import AS_KAFKA, group_row, member_row, table

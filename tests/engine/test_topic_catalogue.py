@@ -8,7 +8,7 @@ from itertools import permutations
 import numpy as np
 import pyarrow as pa
 
-from groupledger.core.batch import NONE
+from groupledger.core.arrays.batch import NONE
 from groupledger.core.history.topics import TopicChange
 from groupledger.engine.topic_catalogue import TopicCatalogue
 from tests.engine.bucket_rows import topic_row

@@ -9,11 +9,10 @@ import pytest
 from groupledger.core import assignors
 from groupledger.core.assignors import safe
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.leader import Question
-from groupledger.core.protocol.planning import plan
-from groupledger.core.protocol.subscription import Seat, Subscription
-from groupledger.core.step import Form
+from groupledger.core.protocol.client_api import Seat, Subscription
+from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.leader import Question, plan
+from groupledger.core.rebalance.step import Form
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, KIP, computed, group_row, member_row, topic_row, wire
 

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from groupledger.core import rebalance as rebalances
-from groupledger.engine import codec, envelope, folding, results
+from groupledger.core.rebalance import computation as rebalances
+from groupledger.engine import codec, envelope, fold_slices, results
 
 AMBUSH = "GROUPLEDGER_AMBUSH"
 PLACES = {
-    "fold": (folding, "fold_records"),
+    "fold": (fold_slices, "fold_records"),
     "file": (envelope, "write_file"),
     "decode": (codec, "decode"),
     "compute": (rebalances, "rebalance"),

@@ -21,7 +21,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from groupledger.config import AssignSettings, Config, LedgerSettings, LimitSettings, SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation

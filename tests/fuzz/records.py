@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from groupledger.core.bounds import LATEST_MS, NO_TIMESTAMP
 from groupledger.core.history.rows import LogRow
+from groupledger.core.log.input_codes import LATEST_MS, NO_TIMESTAMP
 from tests.core.history.captured import log_rows
 from tests.fuzz.mutations import mutated
 

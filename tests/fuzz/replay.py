@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from groupledger.core.history import FoldSettings, LogRow
 from groupledger.engine import fold_schema as schema
-from groupledger.engine.arrow_types import arrow_schema
-from groupledger.engine.folding import FoldedBucket, fold_table
+from groupledger.engine.arrow_lists import arrow_schema
+from groupledger.engine.fold_slices import FoldedBucket, fold_table
 from groupledger.tables import columns as c
 from tests.core.history.captured import CLUSTER, topic_changes
 from tests.fuzz.records import group_key

@@ -8,8 +8,7 @@ import pytest
 
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.lines.topic_listings import listing_line
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, listing_line
 from groupledger.sinks.runs import WriteConflict
 from groupledger.sources.kafka_client import Address, Cluster
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS

@@ -6,13 +6,11 @@ import pytest
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode, protocol_of
-from groupledger.core.protocol.leader import Question
-from groupledger.core.protocol.planning import plan
+from groupledger.core.protocol.client_api import Callback, Memory, Seat, Subscription
+from groupledger.core.protocol.client_library import SUPPORTED, ByteCode, protocol_of
+from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.subscription import Memory, Seat, Subscription
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.played import COOPERATIVE, EAGER, calls_of, listener_calls, member, said, t
 
 BOTH = ("range", "cooperative-sticky")

@@ -9,12 +9,11 @@ from groupledger.core.custom.group import Group, Member, Protocol, validate_subs
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.leader import Question
-from groupledger.core.protocol.planning import plan
+from groupledger.core.protocol.client_api import Memory, Seat, Subscription
+from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.subscription import Memory, Seat, Subscription
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolSubscription,
     decode_subscription,

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.listener import rehearse
 from tests.core.protocol.consumer_groups import classic, join
 from tests.core.protocol.drawn_consumer_groups import History

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.listener import (
     CommitFailedError,
     HostedConsumer,
@@ -18,7 +18,7 @@ from groupledger.listener import (
     RebalanceListener,
     rehearse_simulation,
 )
-from groupledger.listener.broker import SimulatedBroker
+from groupledger.listener.hosted import SimulatedBroker
 from groupledger.listener.view import GroupMetadataView, PartitionInfo
 from tests.core.protocol.played import t
 from tests.kips.listeners import Doing, assigned, failing, lost, polled, revoked

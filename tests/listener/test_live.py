@@ -10,8 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from groupledger.core.faults import Fault
-from groupledger.core.user_code import client_module
+from groupledger.core.faults import Fault, client_module
 from groupledger.listener import (
     IllegalArgumentError,
     IllegalStateError,

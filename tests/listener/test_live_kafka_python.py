@@ -7,10 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from groupledger.listener import (
-    IllegalStateError,
-    OffsetAndMetadata,
-)
+from groupledger.listener import IllegalStateError, OffsetAndMetadata
 from groupledger.listener.view import GroupMetadataView
 from tests.core.protocol.played import t
 from tests.listener.doing import Doing, polled

@@ -14,13 +14,12 @@ from click.testing import CliRunner
 from groupledger.cli.commands import main
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.script_json import write_script
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.story import write_script
-from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.listener import rehearse, rehearse_simulation, spend
-from groupledger.listener.turns import in_turns, spending
+from groupledger.listener.timed import in_turns, spending
 from tests.core.protocol.drawn_times import timed_script
 from tests.listener import timed_listeners as listeners
 

@@ -10,7 +10,7 @@ import json
 import sys
 from typing import Any
 
-from groupledger.core.user_code import client_module
+from groupledger.core.faults import client_module
 from tests.live.client import COMMIT_MS, HEARTBEAT_MS, METADATA_MS, orders_given, said_by, say
 
 ASSIGNORS = {

@@ -17,7 +17,7 @@ import threading
 import time
 from typing import Any
 
-from groupledger.core.user_code import client_module
+from groupledger.core.faults import client_module
 from groupledger.listener import RebalanceListener
 from groupledger.listener.confluent import ConfluentConsumer
 from groupledger.listener.kafka_python import KafkaPythonConsumer

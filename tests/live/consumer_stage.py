@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from groupledger.core.assignors.server.group import TopicId
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.assignors.server.server_group import TopicId
+from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
-from groupledger.core.step import Form
-from groupledger.core.wire.primitives import uuid_bytes
+from groupledger.core.rebalance.step import Form
+from groupledger.core.wire.codec import uuid_bytes
 from tests.live.members import Settings
 from tests.live.stage import Heard, Stage, Start
 from tests.live.topics import Topics

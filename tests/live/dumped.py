@@ -8,7 +8,7 @@ import sys
 
 from pyspark.sql import functions as F
 
-from groupledger.core.lines.topic_listings import listing_line
+from groupledger.core.log.lines import listing_line
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS

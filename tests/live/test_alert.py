@@ -20,11 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.answers.unowned_stretches import PATIENCE
+from groupledger.answers.unowned import PATIENCE
 from groupledger.cli.exits import Exit
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.moment import iso
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.moments import iso
+from groupledger.core.protocol.client_api import Callback
 from tests.live.broker import broker
 from tests.live.dumped import started
 from tests.live.members import Member, Programs, Settings

@@ -11,10 +11,10 @@ from itertools import count
 
 import pytest
 
-from groupledger.core.assignors.server.order import uuid_halves, uuid_hashes
-from groupledger.core.javaorder import spread
+from groupledger.core.arrays.java_orders import spread
+from groupledger.core.assignors.server.orders import uuid_halves, uuid_hashes
 from groupledger.core.protocol import events as e
-from groupledger.core.wire.primitives import uuid_bytes
+from groupledger.core.wire.codec import uuid_bytes
 from tests.live.consumer_stage import ConsumerStage
 from tests.live.members import Settings
 from tests.live.stage import SIMULATED

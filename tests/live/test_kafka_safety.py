@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from groupledger.config.kafka_options import client_options, properties
 from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import client_options, properties
-from groupledger.core.log_plan import OffsetRange
+from groupledger.core.log.plan import OffsetRange
 from groupledger.engine.java import java
 from groupledger.sources.kafka_client import Address, Cluster
 from groupledger.sources.kafka_records import StretchReader

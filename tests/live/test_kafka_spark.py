@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from groupledger.sources.spark_kafka_log import GROUP_PREFIX
+from groupledger.sources.kafka_log import GROUP_PREFIX
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
 from tests.kafka.groups import SECONDS, ends, fill, groups
 from tests.live.test_kafka_safety import login, secured, trust

@@ -8,11 +8,10 @@ from itertools import permutations
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.application import Accepts, Application, ClockedGroup, ClockedProcess
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.protocol.times import MemberTimes, Times
 from tests.live.client import HEARTBEAT_MS
 from tests.live.consumer_stage import ConsumerStage
 from tests.live.members import Said, Settings

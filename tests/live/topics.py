@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from groupledger.core.user_code import client_module
+from groupledger.core.faults import client_module
 
 SECONDS = 30
 

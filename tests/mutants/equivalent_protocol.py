@@ -11,15 +11,17 @@ def _never(path: str, *lines: str) -> dict[Key, str]:
 
 
 PROTOCOL: dict[Key, str] = {
-    Key("protocol/timed/agenda.py", "self._noted += 1", "1", "2"): "numbers that are only compared, and rise as before",
     Key(
-        "protocol/records.py", "if overlap >= 0:", ">=", ">"
+        "protocol/timed/timed_group.py", "self._noted += 1", "1", "2"
+    ): "numbers that are only compared, and rise as before",
+    Key(
+        "protocol/ownership.py", "if overlap >= 0:", ">=", ">"
     ): "spans that touch hold the same records as one span or as two",
     Key(
-        "protocol/consumer_group/process.py", "poll_started_ms: int = 0", "0", "1"
+        "protocol/consumer_group/play.py", "poll_started_ms: int = 0", "0", "1"
     ): "set when a poll begins, and read only while one goes on",
     Key(
-        "protocol/consumer_group/process.py",
+        "protocol/consumer_group/play.py",
         "seated: bool = False  # when the call began that it is in",
         "False",
         "True",
@@ -34,116 +36,119 @@ PROTOCOL: dict[Key, str] = {
         "protocol/ownership.py", "def begin_step(self, *, answering: bool = False) -> None:", "False", "True"
     ): "a step of one process, in which nobody else takes what it gives up",
     Key(
-        "protocol/planning.py", "known = batch.topic_partitions != NONE", "!=", "=="
+        "protocol/leader.py", "known = batch.topic_partitions != NONE", "!=", "=="
     ): "whether a partition exists and is wanted is not asked here: the slots of lists are only compared",
     Key(
         "protocol/timed/coordination.py", "empty, group.empty = group.empty, False", "False", "True"
     ): "set again when the rebalance is over, and read only when one begins",
     Key(
-        "protocol/timed/play.py", "rounds, moments = len(group.rounds), 0", "0", "1"
+        "protocol/timed/timed_play.py", "rounds, moments = len(group.rounds), 0", "0", "1"
     ): "a limit of our own to steps without a round, which is reached one step earlier",
     Key(
-        "protocol/timed/group.py",
+        "protocol/timed/timed_group.py",
         "starting: bool = False  # waits for group.initial.rebalance.delay.ms",
         "False",
         "True",
     ): "set when a rebalance begins, and read only in one",
     Key(
-        "protocol/consumer_group/process.py", "since_ms: int = 0", "0", "1"
+        "protocol/consumer_group/play.py", "since_ms: int = 0", "0", "1"
     ): "set when a call begins, and read only in one",
     Key(
-        "protocol/group.py", "round: int = 0  # in play; 0: none", "0", "1"
+        "protocol/rounds.py", "round: int = 0  # in play; 0: none", "0", "1"
     ): "before the first round nobody has anything to be called about",
     Key(
-        "protocol/consumer_group/settling.py", "MOST_STEPS = 20_000", "20_000", "20001"
+        "protocol/consumer_group/consumer_events.py", "MOST_STEPS = 20_000", "20_000", "20001"
     ): "a limit of our own to steps without rest, which is reached one step later",
     Key(
-        "protocol/consumer_group/client.py", "rebalance_timeout_ms: int = 0", "0", "1"
+        "protocol/consumer_group/play.py", "rebalance_timeout_ms: int = 0", "0", "1"
     ): "a default that is never used: whoever makes a client gives its time",
     Key(
-        "protocol/group.py", "put_off_ms: int = 0", "0", "1"
+        "protocol/rounds.py", "put_off_ms: int = 0", "0", "1"
     ): "a process reads what was there at 1 ms, when it is assigned nothing yet",
     Key(
-        "protocol/planning.py", "group = _group(question, remembered=False)", "False", "True"
+        "protocol/leader.py", "group = _group(question, remembered=False)", "False", "True"
     ): "generations of members, which no range or roundrobin of another library reads",
     Key(
-        "protocol/consumer_group/seats.py",
+        "protocol/consumer_group/consumer_coordinator.py",
         "copied = replace(member, member_id=request.member_id, process=request.process, epoch=0, previous_epoch=0)",
         "0",
         "1",
     ): "neither 0 nor 1 is the epoch of a group that somebody has joined, and the member is told another one at once",
     Key(
-        "protocol/timed/sessions.py", "process.heartbeat_due = None", "process.heartbeat_due = None", "pass"
+        "protocol/timed/coordination.py", "process.heartbeat_due = None", "process.heartbeat_due = None", "pass"
     ): "whoever sent a heartbeat of which something comes joins again, or fell out, and either forgets it",
     Key(
-        "protocol/consumer_group/settling.py", "play.ownership.begin_step()", "play.ownership.begin_step()", "pass"
+        "protocol/consumer_group/consumer_events.py",
+        "play.ownership.begin_step()",
+        "play.ownership.begin_step()",
+        "pass",
     ): "whoever takes or stops in an event begins a step of its own, and what is deleted is told of no more",
     Key(
-        "protocol/consumer_group/process.py", "return self.times.processing_ms if owned else 0", "0", "1"
+        "protocol/consumer_group/play.py", "return self.times.processing_ms if owned else 0", "0", "1"
     ): "one that owns nothing polls in each millisecond, and there is no time between two of them",
     Key(
-        "protocol/timed/group.py",
+        "protocol/timed/timed_group.py",
         "self._wanted = (seats, self.topics), wanted",
         "self._wanted = (seats, self.topics), wanted",
         "pass",
     ): "a memo, which is filled anew each time",
     Key(
-        "protocol/timed/happening.py", "group.all_read_on()", "group.all_read_on()", "pass"
+        "protocol/timed/timed_play.py", "group.all_read_on()", "group.all_read_on()", "pass"
     ): "what was read of a topic that is gone is counted nowhere, and everything else is read later",
     Key(
         "listener/timed.py", "self.spent_ms = 0  # in the last call", "self.spent_ms = 0", "pass"
     ): "set at the beginning of each call, and read only after one",
-    Key("protocol/consumer_group/coordinator.py", "told.pop(old, None)", "told.pop(old, None)", "pass"): (
+    Key("protocol/consumer_group/consumer_coordinator.py", "told.pop(old, None)", "told.pop(old, None)", "pass"): (
         "of a member id that is never given again, nobody asks"
     ),
     Key("protocol/timed/coordination.py", "pending.call_off()", "pending.call_off()", "pass"): (
         "it removes a member that is not there any more"
     ),
     Key(
-        "protocol/consumer_group/process.py", "next_send_ms: int = 0", "0", "1"
+        "protocol/consumer_group/play.py", "next_send_ms: int = 0", "0", "1"
     ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",
     Key(
-        "protocol/consumer_group/coordinator.py",
+        "protocol/consumer_group/consumer_coordinator.py",
         "answers_all = turn.request.epoch == 0 or self._says_all(turn.request)",
         "0",
         "1",
     ): "who joins says everything, and in epoch 1 nothing is assigned to anybody",
     Key(
-        "protocol/dangers.py",
+        "protocol/migration.py",
         "return len({Protocol.COOPERATIVE in SUPPORTED.get(each, ()) for each in self.assignors}) > 1",
         "in",
         "not in",
     ): "whether both kinds are there is the same of a property and of its opposite",
-    Key("listener/recorded.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
-    Key("listener/recorded.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
+    Key("listener/rehearsal.py", "back: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
+    Key("listener/rehearsal.py", "left: bool = False", "False", "True"): "of a commit of nobody, which nobody follows",
     Key(
-        "listener/broker.py",
+        "listener/hosted.py",
         "for topic in [topic for topic, count in self.topics.items() if topics.get(topic, 0) < count]:",
         "<",
         "<=",
     ): "of a topic that keeps its partitions nothing is deleted",
     Key(
-        "protocol/consumer_group/settling.py", "steps = 0", "0", "1"
+        "protocol/consumer_group/consumer_events.py", "steps = 0", "0", "1"
     ): "a limit of our own to steps without rest, which is reached one step earlier",
     Key(
-        "protocol/timed/member.py", "poll_started_ms: int = 0", "0", "1"
+        "protocol/timed/timed_group.py", "poll_started_ms: int = 0", "0", "1"
     ): "set when a poll begins, and read only while one goes on",
     Key(
-        "protocol/timed/member.py", "heartbeats_since_ms: int = 0", "0", "1"
+        "protocol/timed/timed_group.py", "heartbeats_since_ms: int = 0", "0", "1"
     ): "set when JoinGroup is answered, before which no heartbeat is sent",
-    Key("listener/turns.py", "ended = True", "True", "False"): "the thread has ended, and hears no more",
+    Key("listener/timed.py", "ended = True", "True", "False"): "the thread has ended, and hears no more",
     Key("listener/hosted.py", "del timeout", "del timeout", "pass"): "an argument that is not used",
     Key(
         "protocol/application.py", "if last_ms > self.polled_ms:", ">", ">="
     ): "what was read at that poll is read at the same moment once more: nothing",
     Key(
-        "protocol/consumer_group/topic_table.py", "self.created += 1", "1", "2"
+        "protocol/consumer_group/topics_and_targets.py", "self.created += 1", "1", "2"
     ): "a number that is only asked whether it has grown",
     Key(
         "listener/hosted.py", "del topics  # the calls contain the subscribed topics", "del topics", "pass"
     ): "an argument that is not used",
     Key(
-        "listener/broker.py", "topics[topic] = max(topics.get(topic, 0), number + 1)", "0", "1"
+        "listener/hosted.py", "topics[topic] = max(topics.get(topic, 0), number + 1)", "0", "1"
     ): "a partition that there is has a number from 0, so its topic has one partition at the least",
     Key(
         "protocol/coordinator.py", "self.changes += 1", "1", "2"
@@ -154,22 +159,22 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/consumer_group/play.py", "process.wakes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
-    Key("protocol/group.py", "process.commits_next_ms = process.clock_ms + every_ms", "+", "-"): (
+    Key("protocol/rounds.py", "process.commits_next_ms = process.clock_ms + every_ms", "+", "-"): (
         "two commits more, of what was committed at this moment"
     ),
     Key(
-        "protocol/group.py",
+        "protocol/rounds.py",
         "joining = tuple(each.name for each in self.processes.values() if each.joins)",
         "each.joins",
         "(not each.joins)",
     ): "compared with itself alone: those who do not join tell as much as those who do",
-    Key("listener/recorded.py", "del process  # a new process has a new member id", "del process", "pass"): (
+    Key("listener/rehearsal.py", "del process  # a new process has a new member id", "del process", "pass"): (
         "an argument that is not used"
     ),
     Key("listener/kafka_python.py", "del timeout  # kafka-python has no timeout here", "del timeout", "pass"): (
         "an argument that is not used"
     ),
-    Key("listener/recorded.py", "for place, _, each in sorted(found, key=lambda row: row[:2]):", "2", "3"): (
+    Key("listener/rehearsal.py", "for place, _, each in sorted(found, key=lambda row: row[:2]):", "2", "3"): (
         "no two commits of a group have one place in the log, so that a third field never decides"
     ),
     Key(
@@ -179,19 +184,19 @@ PROTOCOL: dict[Key, str] = {
         "1",
         "2",
     ): "no later entry of the queue is due before the first",
-    Key("protocol/consumer_group/group_member.py", "epoch: int = 0", "0", "1"): "a default that every caller sets",
+    Key("protocol/consumer_group/consumer_state.py", "epoch: int = 0", "0", "1"): "a default that every caller sets",
     Key(
         "protocol/coordinator.py", "self.changes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
-    Key("protocol/group.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
+    Key("protocol/rounds.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
     Key(
-        "protocol/timed/group.py", "self._seen = changes, wanted", "self._seen = changes, wanted", "pass"
+        "protocol/timed/timed_group.py", "self._seen = changes, wanted", "self._seen = changes, wanted", "pass"
     ): "what was seen is seen again, with the same result",
     Key(
-        "protocol/timed/happening.py", "process.held = ()", "process.held = ()", "pass"
+        "protocol/timed/timed_play.py", "process.held = ()", "process.held = ()", "pass"
     ): "set anew at each stop, and read after one alone",
     Key(
-        "protocol/timed/member.py", "put_off_ms: int = 0", "0", "1"
+        "protocol/timed/timed_group.py", "put_off_ms: int = 0", "0", "1"
     ): "a poll put off to 1 ms is read with the first poll, which comes before anything is owned",
     Key(
         "protocol/topic_patterns.py", "before, last = min(before, MOST_WAYS + 1), min(last, MOST_WAYS + 1)", "1", "2"
@@ -208,18 +213,20 @@ PROTOCOL: dict[Key, str] = {
         "4",
         "5",
     ): "more than the longest name either way",
-    Key("protocol/timed/happening.py", "del group", "del group", "pass"): "an argument that is not used",
+    Key("protocol/timed/timed_play.py", "del group", "del group", "pass"): "an argument that is not used",
     Key(
         "protocol/rounds.py", "if coordinator.assignor is None or coordinator.leader is None:", "or", "and"
     ): "members that have met have both",
-    Key("protocol/timed/play.py", "break", "break", "continue"): "the loop ends at its next turn, for the failure",
-    Key("protocol/group.py", "round_started_ms: int = 0", "0", "1"): "set when a round begins",
-    Key("protocol/group.py", "number: int = 1  # of this name", "1", "2"): "a default that every caller sets",
+    Key(
+        "protocol/timed/timed_play.py", "break", "break", "continue"
+    ): "the loop ends at its next turn, for the failure",
+    Key("protocol/rounds.py", "round_started_ms: int = 0", "0", "1"): "set when a round begins",
+    Key("protocol/rounds.py", "number: int = 1  # of this name", "1", "2"): "a default that every caller sets",
     Key(
         "listener/confluent.py", "del timeout  # librdkafka has no timeout of its own here", "del timeout", "pass"
     ): "an argument that is not used",
     Key(
-        "protocol/consumer_group/process.py",
+        "protocol/consumer_group/play.py",
         "owned = self.client.owns if self.client is not None else self.consumer and self.consumer.owned",
         "and",
         "or",
@@ -231,13 +238,13 @@ PROTOCOL: dict[Key, str] = {
         "(not group.make_topics(play.clock_ms))",
     ): "a Streams group has no records, and nobody asks for its topics before the next heartbeat, which takes them too",
     Key(
-        "protocol/timed/happening.py",
-        "sessions.stop_heartbeats(process)",
-        "sessions.stop_heartbeats(process)",
+        "protocol/timed/timed_play.py",
+        "coordination.stop_heartbeats(process)",
+        "coordination.stop_heartbeats(process)",
         "pass",
     ): "whoever is told something joins, which stops them; else the one that was due is told nothing either",
     Key(
-        "protocol/consumer_group/subscriptions.py",
+        "protocol/consumer_group/consumer_coordinator.py",
         "return 0 if self.resolved_ms is None else self.resolved_ms + LEAST_REFRESH_MS",
         "0",
         "1",
@@ -246,41 +253,41 @@ PROTOCOL: dict[Key, str] = {
         "the time of records that nobody looks for by time: the history is over"
     ),
     Key(
-        "protocol/timed/play.py",
+        "protocol/timed/timed_play.py",
         "rounds, moments = len(group.rounds), moments + 1 if rounds == len(group.rounds) else 0",
         "0",
         "1",
     ): "a limit of our own to steps without a round, which is reached one step earlier",
     Key(
-        "protocol/timed/group.py", "newcomers: bool = False", "False", "True"
+        "protocol/timed/timed_group.py", "newcomers: bool = False", "False", "True"
     ): "set when an empty group begins to wait, and read only then",
     Key(
-        "protocol/group.py",
+        "protocol/rounds.py",
         "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
         "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
         "pass",
     ): "its first join sets it, before which the process owns nothing that it could commit",
     Key(
-        "protocol/group.py",
+        "protocol/rounds.py",
         "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
         "+",
         "-",
     ): "its first join sets it, before which the process owns nothing that it could commit",
     Key(
-        "protocol/timed/happening.py", "process.commits_next_ms = group.now_ms + group.commits_every_ms", "+", "-"
+        "protocol/timed/timed_play.py", "process.commits_next_ms = group.now_ms + group.commits_every_ms", "+", "-"
     ): "its first join sets it, before which the process owns nothing that it could commit",
     Key(
-        "protocol/consumer_group/settling.py", "if steps > MOST_STEPS and play.times is not None:", ">", ">="
+        "protocol/consumer_group/consumer_events.py", "if steps > MOST_STEPS and play.times is not None:", ">", ">="
     ): "a limit of our own to steps without rest, which is reached one step earlier",
-    Key("protocol/group.py", "polled_ms: int = 0", "0", "1"): (
+    Key("protocol/rounds.py", "polled_ms: int = 0", "0", "1"): (
         "set with its first call, before which the process owns nothing that it could read"
     ),
-    Key("listener/recorded.py", "self._spent_ms: int = 0", "0", "1"): "set again before each call",
+    Key("listener/rehearsal.py", "self._spent_ms: int = 0", "0", "1"): "set again before each call",
     Key(
-        "protocol/timed/group.py", "completing: bool = False  # COMPLETING_REBALANCE", "False", "True"
+        "protocol/timed/timed_group.py", "completing: bool = False  # COMPLETING_REBALANCE", "False", "True"
     ): "set when the first member joins, before which nobody asks",
     Key(
-        "protocol/timed/group.py",
+        "protocol/timed/timed_group.py",
         "if self._seen is None or self._seen[0] != changes or self._seen[1] is not wanted:",
         "0",
         "1",
@@ -300,62 +307,62 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/ownership.py", "self.changes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
-    Key("protocol/timed/group.py", "prepared_ms: int = 0", "0", "1"): "set when a rebalance is prepared",
+    Key("protocol/timed/timed_group.py", "prepared_ms: int = 0", "0", "1"): "set when a rebalance is prepared",
     Key("protocol/migration.py", "share = -(-len(left) // max(len(members), 1))", "1", "2"): (
         "one member alone gets what is beyond its share, too"
     ),
     Key("protocol/migration.py", "static = client.group_instance_id is not None", "is not", "is"): (
         "only compared with itself: static and dynamic members are told apart as well"
     ),
-    Key("listener/recorded.py", "del partition, at_ms", "del partition, at_ms", "pass"): "arguments that are not used",
+    Key("listener/rehearsal.py", "del partition, at_ms", "del partition, at_ms", "pass"): "arguments that are not used",
     Key("protocol/consumer_group/exchange.py", "return False", "False", "True"): (
         "whoever goes on with a process looks itself whether it is in a call, or waits"
     ),
-    Key("protocol/consumer_group/happening.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
+    Key("protocol/consumer_group/consumer_events.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
         "what was read of a topic that is gone is counted nowhere"
     ),
     Key("protocol/consumer_group/conversion.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
         "who goes on as a classic member reads on from its positions, before it gives up anything"
     ),
     Key(
-        "protocol/happening.py",
+        "protocol/apply_event.py",
         "gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]",
         "0",
         "1",
     ): "nobody reads a partition of a topic that there is not",
     Key("protocol/ownership.py", "self.step += 1", "1", "2"): "numbers that are only compared, and rise as before",
     Key(
-        "protocol/consumer_group/group_member.py", "rebalance_timeout_ms: int = 0", "0", "1"
+        "protocol/consumer_group/consumer_state.py", "rebalance_timeout_ms: int = 0", "0", "1"
     ): "set with the heartbeat that a member joins with",
     Key(
-        "protocol/group_kinds.py",
+        "protocol/settings_json.py",
         "found = repartition_counts(topology, {topic: 1 for each in topology.values() for topic in "
         "each.source_topics})",
         "1",
         "2",
     ): "only asked which topics are found, not how many partitions they have",
-    Key("protocol/consumer_group/process.py", "rejoins: bool = False", "False", "True"): (
+    Key("protocol/consumer_group/play.py", "rejoins: bool = False", "False", "True"): (
         "set with each JoinGroup, and read after one alone"
     ),
-    Key("protocol/consumer_group/process.py", "put_off_ms: int = 0", "0", "1"): (
+    Key("protocol/consumer_group/play.py", "put_off_ms: int = 0", "0", "1"): (
         "a poll put off to 1 ms is read with the first poll, which comes before anything is owned"
     ),
-    Key("protocol/timed/member.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
+    Key("protocol/timed/timed_group.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
     Key(
-        "protocol/timed/play.py",
+        "protocol/timed/timed_play.py",
         "rebalancing=group.preparing or group.completing or group.agenda.next_ms() is not None,",
         "or",
         "and",
     ): "what is prepared or completed has its time-out on the agenda",
     Key(
-        "protocol/consumer_group/topology.py",
+        "protocol/consumer_group/settings.py",
         "number = max((known[topic] for topic in each.read if topic in known), default=0)",
         "0",
         "1",
     ): "a subtopology without a topic to read is refused, and so is one of a repartition topic that nobody writes",
     Key("protocol/application.py", "if position < end:", "<", "<="): "no record is read where there is none",
     Key("listener/timed.py", "raise", "raise", "pass"): "a generator that is closed may end as well",
-    Key("protocol/timed/member.py", "round: int = 0  # that it was answered in last", "0", "1"): (
+    Key("protocol/timed/timed_group.py", "round: int = 0  # that it was answered in last", "0", "1"): (
         "set when JoinGroup is answered, before which no call is of a round"
     ),
     Key("protocol/consumer_group/play.py", "clock_ms: int = 0", "0", "1"): "set when the play begins",
@@ -373,11 +380,11 @@ PROTOCOL: dict[Key, str] = {
         'raise AssertionError(f"{type(self).__name__} has no now_ms; expected one of each kind of group")',
     ),
     **_never(
-        "protocol/consumer_group/calls.py",
+        "protocol/consumer_group/exchange.py",
         'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
     ),
     **_never(
-        "protocol/consumer_group/classic_members.py",
+        "protocol/consumer_group/exchange.py",
         'raise AssertionError(f"{process.name} is no classic member; expected one")',
         'raise AssertionError(f"{process.name} sent JoinGroup; expected an answer")',
     ),

@@ -20,7 +20,7 @@ class Part:
 
 
 def _assignor_files(root: Path) -> list[Path]:
-    return [*sorted((root / CORE / "assignors").rglob("*.py")), root / CORE / "step.py"]
+    return [*sorted((root / CORE / "assignors").rglob("*.py")), root / CORE / "rebalance/step.py"]
 
 
 def _below(*folders: Path) -> Callable[[Path], list[Path]]:

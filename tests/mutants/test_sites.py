@@ -69,7 +69,7 @@ def test_every_test_that_is_to_see_a_mutant_is_there(part):
 
 
 def test_every_mutant_of_the_step_is_another_program():
-    original = (ROOT / CORE / "step.py").read_bytes()
+    original = (ROOT / CORE / "rebalance/step.py").read_bytes()
     found = mutants(original)
     assert len(found) > 40
     for each in found:

@@ -16,7 +16,7 @@ import pytest
 import groupledger as gl
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rows import records
-from groupledger.pipeline.views import SparkReader
+from groupledger.pipeline.frames import SparkReader
 from groupledger.sinks.ledger import LedgerLocation
 from tests.docs.demo_ledger import unpack
 from tests.live.broker import free_port

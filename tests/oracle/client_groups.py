@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_form import RACKS_UNMODELLED
+from groupledger.core.scenarios.form import RACKS_UNMODELLED
+from groupledger.core.scenarios.solving import solve
 
 Scenario = dict[str, Any]
 Answers = Callable[[Scenario], dict[str, Any]]

@@ -19,7 +19,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.scenario import solve
+from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.golden import PROFILES, gold
 from tests.core.assignors.groups import scenarios
 from tests.core.assignors.server.scenarios import chains as server_chains

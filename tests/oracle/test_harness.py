@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.scenario import solve
+from groupledger.core.scenarios.solving import solve
 from tests.oracle import client_groups, validation
 from tests.oracle.parity import ASKED, compare, outcome, table
 

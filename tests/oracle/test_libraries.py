@@ -9,8 +9,8 @@ from itertools import islice
 import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.attribution import MOST_WORK
-from groupledger.core.scenario_groups import group_of
+from groupledger.core.rebalance.attribution import MOST_WORK
+from groupledger.core.scenarios.form import group_of
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolAssignment, decode_subscription, encode_assignment
 from tests.oracle.libraries import coordinator
 from tests.oracle.libraries.comparison import Outcome, compare

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.tables import REBALANCES, RUNS

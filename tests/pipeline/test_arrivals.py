@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from groupledger.config import LimitSettings, SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.tables import LOG_RECORDS, QUARANTINE, TOPIC_SNAPSHOTS
 

@@ -11,8 +11,8 @@ from groupledger.pipeline import maintain as maintaining
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks import runs
-from groupledger.sinks.aside import move_aside
 from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.upkeep import move_aside
 from groupledger.tables import GROUP_SNAPSHOTS, QUARANTINE, TABLES
 
 MOVED = datetime(2026, 11, 21, tzinfo=UTC)

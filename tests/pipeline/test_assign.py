@@ -19,23 +19,15 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.config import parse
 from groupledger.core.faults import Fault
 from groupledger.engine import rows as r
-from groupledger.pipeline.assign import assign
+from groupledger.pipeline.assign import assign, hashed
 from groupledger.pipeline.assign_input import glob
 from groupledger.pipeline.frames import LedgerFrames
-from groupledger.pipeline.input_digest import hashed
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks import runs
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.runs import WriteConflict
-from groupledger.tables import (
-    ASSIGNMENTS,
-    MEMBER_SNAPSHOTS,
-    QUARANTINE,
-    REBALANCES,
-    RUNS,
-    VIOLATIONS,
-)
+from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, REBALANCES, RUNS, VIOLATIONS
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed
 from tests.engine.captured_rows import captured_groups, rows_of

@@ -4,10 +4,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger.config import AssignSettings, LimitSettings
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import apply
-from groupledger.engine.calculation import Calculation
+from groupledger.engine.codec import Calculation
 from groupledger.engine.envelope import opened
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue
 from groupledger.sinks.current import current

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from groupledger.cli.commands import main
 from groupledger.config import Config, LedgerSettings
-from groupledger.config.sample import TEMPLATE
+from groupledger.config.loading import TEMPLATE
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.sinks.current import current

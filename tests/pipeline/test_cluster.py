@@ -9,15 +9,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groupledger.cli.summaries import ingest_json
+from groupledger.cli.runs import ingest_json
 from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.core.faults import Fault
-from groupledger.core.log_plan import LogEnds
-from groupledger.core.moment import from_millis
+from groupledger.core.log.plan import LogEnds
+from groupledger.core.moments import from_millis
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.cluster import last_reached
-from groupledger.pipeline.ingest import ingest
-from groupledger.pipeline.known import known_before
+from groupledger.pipeline.ingest import ingest, known_before
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
 from groupledger.sinks.runs import Commit

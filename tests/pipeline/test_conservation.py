@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.pipeline.conservation import assert_conserved
+from groupledger.pipeline.assign import assert_conserved
 
 ROWS = {"groups": 4, "members": 6, "records": 0}
 SOUND = {

@@ -10,8 +10,7 @@ import pytest
 from groupledger import tables
 from groupledger.core.digest import result_digest, rows_digest
 from groupledger.pipeline import doctor as doctoring
-from groupledger.pipeline.digests import DigestComparison, compare, compared
-from groupledger.pipeline.doctor import soundness
+from groupledger.pipeline.doctor import DigestComparison, compare, compared, soundness
 from groupledger.pipeline.erasure import Erasure
 from groupledger.sinks.append import Written, digest_counts, digest_name, digests
 from groupledger.sinks.runs import Run
@@ -114,13 +113,13 @@ def test_one_cell_that_was_changed_from_outside_is_found_by_the_deep_look_alone(
     """One column of one row has another value: as many rows, of the same attempt."""
     workspace.ingest(TOPICS, workspace.source("log.jsonl", LINES[:40]), run_id="nightly")
     spark, place = workspace.spark, workspace.location
-    assert doctoring.digests(spark, place).ok
+    assert doctoring.digest_checks(spark, place).ok
     first = min(row[0] for row in place.rows(spark, tables.GROUP_SNAPSHOTS).select("snapshot_id").collect())
     name = place.identifier(tables.GROUP_SNAPSHOTS)
     [changes] = spark.sql(f"UPDATE {name} SET state = 'Forged' WHERE snapshot_id = '{first}'").collect()
     assert changes[0] == 1
     assert [check.name for check in soundness(spark, place) if not check.ok] == []
-    told = doctoring.digests(spark, place)
+    told = doctoring.digest_checks(spark, place)
     assert not told.ok
     assert told.detail.startswith(f"{FACTS} of attempt ")
     assert "(run nightly)" in told.detail

@@ -14,10 +14,10 @@ from pyarrow.lib import ArrowInvalid
 
 from groupledger import tables
 from groupledger.config import AssignSettings, Config, LedgerSettings, MaintainSettings
-from groupledger.core.surrogates import MARK
+from groupledger.engine.renaming import MARK
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
-from groupledger.pipeline.doctor import digests
+from groupledger.pipeline.doctor import digest_checks
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import MaintainSummary, maintain
 from groupledger.pipeline.rebuild import rebuild
@@ -105,7 +105,7 @@ def test_no_byte_of_the_folder_holds_a_name_once_erasure_is_complete(spark, work
         torn(workspace, table)
     moved = rebuild(spark, workspace.location, config_of(workspace), invocation()).set_aside
     assert set(moved) == {"member_snapshots", "assignments"}
-    assert digests(spark, workspace.location).ok, "what was made again is what was written"
+    assert digest_checks(spark, workspace.location).ok, "what was made again is what was written"
     assert found_in(folder, was).keys() == was, "all are found while they are there"
 
     old = spark.conf.get(CHECK, None)
@@ -121,7 +121,7 @@ def test_no_byte_of_the_folder_holds_a_name_once_erasure_is_complete(spark, work
         spark.conf.unset(CHECK) if old is None else spark.conf.set(CHECK, old)
     assert not any(Path(each).exists() for each in moved.values())
     assert found_in(folder, {name for name in was if not name.startswith(MARK)}) == {}
-    assert digests(spark, workspace.location).ok, "what a redaction rewrote is no damage"
+    assert digest_checks(spark, workspace.location).ok, "what a redaction rewrote is no damage"
 
 
 @pytest.mark.long

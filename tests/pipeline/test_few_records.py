@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.config.sample import CAPTURES
-from groupledger.core.log_plan import LogEnds
+from groupledger.config.loading import CAPTURES
+from groupledger.core.log.plan import LogEnds
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline import ingest as ingesting
 from groupledger.pipeline.few_records import few_records

@@ -8,7 +8,7 @@ from base64 import b64encode
 import pytest
 
 from groupledger.config import AssignSettings, Config, LedgerSettings
-from groupledger.core.javaorder import hash_texts
+from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.pipeline.assign import DONE, assign
 from groupledger.sinks.current import current
 from groupledger.tables import MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, QUARANTINE, REBALANCES

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from groupledger.cli.commands import main
 from groupledger.config import SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.tables import RUNS
 from tests.cli.test_json_schemas import complaints
 

@@ -10,7 +10,7 @@ import pytest
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
-from groupledger.core.moment import from_millis
+from groupledger.core.moments import from_millis
 from groupledger.pipeline.assign import DONE, assign
 from groupledger.sinks.current import current
 from groupledger.tables import MEMBER_SNAPSHOTS, REBALANCES, VIOLATIONS

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger.config import SourceSettings
-from groupledger.config.sample import CAPTURES
-from groupledger.pipeline.growing import last_mark
+from groupledger.config.loading import CAPTURES
+from groupledger.pipeline.reading import last_mark
 from groupledger.sinks import runs
 from groupledger.sinks.runs import Commit
 from groupledger.sources.delta_growth import url_of

@@ -12,10 +12,10 @@ from pyspark.sql import functions as F
 from groupledger.answers.listings import clusters, coverage, findings, groups, quarantine, runs
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import LimitSettings, SourceSettings
-from groupledger.core.bounds import LATEST_MS
+from groupledger.core.log.input_codes import LATEST_MS
 from groupledger.sinks.current import current
 from groupledger.tables import LOG_RECORDS, TABLES
-from groupledger.tables.given import FORMS
+from groupledger.tables.facts import FORMS
 
 NUMBERS = [
     *(-(2**63), -(2**31) - 1, -2, -1, 0, 1, 2**31 - 1, 2**31, 3_000_000_000, LATEST_MS, LATEST_MS + 1),

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger.config import LimitSettings, SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.sinks.current import current
 from groupledger.tables import (

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
-from groupledger.cli.json_forms import FORMS
-from groupledger.config.sample import CAPTURES
+from groupledger.cli.json_schemas import FORMS
+from groupledger.config.loading import CAPTURES
 from tests.cli.test_json_schemas import ASKED, complaints
 from tests.cli.test_replay_listener import __name__ as listeners
 

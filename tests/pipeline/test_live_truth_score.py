@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.answers.causes import Cause, CauseKind, Moved
 from groupledger.answers.timeline import TimelineEntry
-from groupledger.core.moment import from_millis
+from groupledger.core.moments import from_millis
 from tests.live.truth.facts import Facts
 from tests.live.truth.score import Outcome, judged
 

@@ -10,9 +10,9 @@ import pytest
 
 from groupledger import tables
 from groupledger.config import LimitSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.core.history import LogRow
-from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, decode, encode_key, encode_value
 from groupledger.engine import fold_slices
 from groupledger.pipeline import ingest

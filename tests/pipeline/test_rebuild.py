@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from groupledger import __version__
 from groupledger.config import Config, LedgerSettings, LimitSettings, SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.rebuild import rebuild

@@ -10,12 +10,11 @@ from pyspark.sql.types import BinaryType, StringType
 from groupledger import tables
 from groupledger.config import AssignSettings, Config, LedgerSettings
 from groupledger.core.faults import Fault
-from groupledger.pipeline import redaction as redacting
+from groupledger.pipeline import maintain as redacting
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.doctor import soundness
-from groupledger.pipeline.maintain import maintain
+from groupledger.pipeline.maintain import BYTES, NAMES, TEXTS, maintain
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.pipeline.redaction import BYTES, NAMES, TEXTS
 from groupledger.sinks.current import current
 from groupledger.sinks.runs import WriteConflict
 from groupledger.tables import columns as c

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from groupledger.cli.commands import main
 from groupledger.cli.replay import scenario_of
 from groupledger.config import SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.tables import MEMBER_SNAPSHOTS
 
 pytestmark = pytest.mark.spark

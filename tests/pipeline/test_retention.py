@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.config import RetentionSettings
 from groupledger.config.settings import RETAINED
-from groupledger.pipeline.retention import due
+from groupledger.pipeline.past import due
 from groupledger.sinks import runs, upkeep
 from groupledger.tables import BY_NAME, GROUP_HEADS, RUNS, TABLES
 from tests.sinks.test_current import MOMENT, place

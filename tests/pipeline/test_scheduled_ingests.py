@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from groupledger.config.sample import CAPTURES
-from groupledger.pipeline import gathering
+from groupledger.config.loading import CAPTURES
+from groupledger.pipeline import few_records
 from groupledger.sinks import runs
 from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS
 
@@ -42,7 +42,7 @@ def files_of(workspace, table):
 
 
 def test_files_are_gathered_before_they_are_many(workspace, monkeypatch):
-    monkeypatch.setattr(gathering, "MOST_FILES", 2)
+    monkeypatch.setattr(few_records, "MOST_FILES", 2)
     cuts = (0, 60, 100, CUT, 10_000)
     for number, (first, end) in enumerate(pairwise(cuts)):
         before = files_of(workspace, LOG_RECORDS)  # how many an ingest adds depends on how well its rows compress

@@ -10,15 +10,14 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from groupledger.config import AssignSettings, Config, LedgerSettings, LimitSettings, SourceSettings
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.core.faults import Fault
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.calls import TABLES as CALL_TABLES
-from groupledger.engine.envelope import Envelope, as_table, columns_of, opened, sealed
+from groupledger.engine.envelope import Envelope, FilesOfAttempt, as_table, columns_of, opened, sealed, write_file
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.row_hashes import hash_sums
 from groupledger.engine.rows import RESULTS
-from groupledger.engine.table_files import FilesOfAttempt, write_file
 from groupledger.pipeline import enveloped
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls

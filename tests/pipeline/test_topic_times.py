@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from groupledger.answers.topics import lives
+from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server import judgement
-from groupledger.core.assignors.server.group import ServerMember, TopicId
-from groupledger.core.assignors.server.log import WrittenTarget
-from groupledger.core.batch import NONE
+from groupledger.core.assignors.server.judgement import WrittenTarget
+from groupledger.core.assignors.server.server_group import ServerMember, TopicId
 from groupledger.core.history import TopicChange, TopicHistory
-from groupledger.core.moment import EPOCH
-from groupledger.core.verdict import Verdict
+from groupledger.core.moments import EPOCH
+from groupledger.core.rebalance.verdict import Verdict
 from groupledger.engine.topic_catalogue import TopicCatalogue
 
 RECORD_MS = 1_795_000_000_123

@@ -6,8 +6,7 @@ from arro3.core import Table
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
 from groupledger.answers.rows import filled
-from groupledger.pipeline.frames import LedgerFrames
-from groupledger.pipeline.views import in_spark
+from groupledger.pipeline.frames import LedgerFrames, in_spark
 from groupledger.tables import BY_NAME
 from groupledger.tables.sql_text import literal
 from tests.answers.rows import at

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from groupledger.answers.rebalance import MemberMove, Rebalance
-from groupledger.report.rebalance_picture import COLOURS, EMPTY, GAINED, GIVEN_UP, KEPT, cells, draw
+from groupledger.report.pictures import COLOURS, EMPTY, GAINED, GIVEN_UP, KEPT, cells, draw
 from tests.hostile_ids import RAW
 
 

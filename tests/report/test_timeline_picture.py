@@ -5,7 +5,7 @@ import io
 import pytest
 
 import groupledger as gl
-from groupledger.report.timeline_picture import draw_timeline
+from groupledger.report.pictures import draw_timeline
 from tests.report.html.group_sizes import cooperative, ledger
 
 

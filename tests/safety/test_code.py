@@ -9,7 +9,7 @@ import pytest
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.naming import find_all
-from groupledger.core.scenario import solve_lines
+from groupledger.core.scenarios.solving import solve_lines
 
 SOURCES = sorted((Path(__file__).parents[2] / "src").rglob("*.py"))
 JOBS = sorted((Path(__file__).parents[2] / "jobs").rglob("*.py"))
@@ -19,14 +19,14 @@ IMPORTS_BY_NAME = {
     "__init__.py": "the public names, by a table of literals",
     "cli/commands.py": "the modules of commands, by a table of literals",
     "cli/json_schemas.py": "the modules of answers, as they are installed",
-    "core/user_code.py": "names from a configuration or a command line",
+    "core/faults.py": "names from a configuration or a command line",
     "core/custom/child.py": "a name from a configuration or a command line, in the process of custom code",
-    "core/kernels.py": "numba, by literals",
+    "core/arrays/kernels.py": "numba, by literals",
     "listener/live.py": "client libraries, by literals",
 }
 WRITES_SQL = {"sinks/ledger.py", "sinks/changes.py", "sinks/upkeep.py", "sinks/migration.py", "sinks/refusals.py"} | {
     "sources/delta_growth.py",
-    "pipeline/views.py",
+    "pipeline/frames.py",
 }
 LITERAL_SQL = {"engine/archive.py"}
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from tests.pipeline.test_erasure import contents
 from tests.pipeline.test_ingest import LINES
 

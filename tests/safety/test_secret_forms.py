@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
+from groupledger.cli.engine_errors import tell
 from groupledger.cli.output import Output
-from groupledger.cli.tracebacks import tell
 from groupledger.config import ConfigFault, parse
 from groupledger.core import secrets
 from groupledger.core.faults import Fault

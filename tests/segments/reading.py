@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from groupledger.core.segments import Damage, LogReader, RecordColumns, Segment, window
-from groupledger.sources.decompression import decompressed
+from groupledger.core.log import segments
+from groupledger.core.log.record_batches import RecordColumns
+from groupledger.core.log.segments import Damage, LogReader, Segment
+from groupledger.sources.segments import decompressed
 
 
 @dataclass(frozen=True)
@@ -57,5 +59,5 @@ def read(files: Mapping[str, bytes], *, commits: bool = True) -> Read:
 @contextmanager
 def windows_of(size: int) -> Iterator[None]:
     """So few bytes at once that batches lie across the ends of windows."""
-    with patch.object(window, "WINDOW", size):
+    with patch.object(segments, "WINDOW", size):
         yield

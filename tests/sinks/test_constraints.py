@@ -19,15 +19,15 @@ from pyspark.sql.types import (
 )
 
 from groupledger.core.faults import Fault
-from groupledger.core.findings import Severity
 from groupledger.core.protocol.recorded import Certainty
+from groupledger.core.rebalance.findings import Severity
 from groupledger.engine.results import OUTCOMES
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
 from groupledger.sinks.current import ASSIGN_STAGE
-from groupledger.sinks.leases import LEASED
 from groupledger.sinks.ledger import LedgerLocation, constraints, create
 from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.upkeep import LEASED
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
 from groupledger.sources.snapshot_tables import GROUP_TYPES
 from groupledger.tables import CONSTRAINTS, GROUP_SNAPSHOTS, REBALANCES, RUNS, TABLES

@@ -10,8 +10,7 @@ from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, L
 from groupledger import tables
 from groupledger.answers.rows import rows_of
 from groupledger.core.faults import Fault
-from groupledger.pipeline.frames import LedgerFrames
-from groupledger.pipeline.views import SparkReader
+from groupledger.pipeline.frames import LedgerFrames, SparkReader
 from groupledger.sinks import runs
 from groupledger.sinks.current import committed, current
 from groupledger.tables import columns as c

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from groupledger.core.ledger_version import VERSION_PROPERTY
+from groupledger.core.ledger import VERSION_PROPERTY
 from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check, ddl, init
 from groupledger.tables import QUARANTINE, RUNS, SCHEMA_VERSION, TABLES
 from groupledger.tables.sql_text import literal, quoted

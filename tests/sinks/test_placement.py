@@ -8,8 +8,8 @@ import pytest
 
 from groupledger.config import LedgerSettings
 from groupledger.sinks import ledger
+from groupledger.sinks.ledger import require_lasting_catalog, require_reachable
 from groupledger.sinks.location import LedgerFault, LedgerLocation
-from groupledger.sinks.placement import require_lasting_catalog, require_reachable
 
 LOCAL = ["local", "local[*]", "local-cluster[2,1,1024]"]
 CLUSTERS = ["spark://head:7077", "yarn", "k8s://https://api:6443", "mesos://m:5050"]

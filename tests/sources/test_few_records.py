@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from groupledger.core.log_plan import OffsetRange
+from groupledger.core.log.plan import OffsetRange
 from groupledger.sources import kafka_log, offsets_log
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import BATCH, StretchReader

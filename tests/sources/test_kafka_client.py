@@ -13,10 +13,9 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from groupledger.core.faults import Fault
-from groupledger.core.kafka_faults import kafka_fault
-from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.log_plan import LogEnds
+from groupledger.core.faults import Fault, kafka_fault
+from groupledger.core.log.lines import TOPIC
+from groupledger.core.log.plan import LogEnds
 from groupledger.core.secrets import remember
 from groupledger.sources.kafka_client import Address, Cluster, silence
 

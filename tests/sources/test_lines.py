@@ -8,7 +8,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructField, StructType
 
-from groupledger.core.lines import OTHER_TOPIC, listed_topic, log_record, table_row
+from groupledger.core.log.lines import OTHER_TOPIC, listed_topic, log_record, table_row
 from groupledger.sources import offsets_log, topic_listings
 from groupledger.sources.lines import BLOCK, FILE, FOLDER, VALUE, parsed
 from groupledger.sources.opening import BLANK, PROBLEM

@@ -10,13 +10,12 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import functions as F
 
-from groupledger.config.sample import CAPTURES
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
+from groupledger.config.loading import CAPTURES
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.sources import offsets_log
-from groupledger.sources.files import list_files
+from groupledger.sources.files import list_files, table_files
 from groupledger.sources.offsets_log import group_id
 from groupledger.sources.opening import SourceFault
-from groupledger.sources.tables import table_files
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 

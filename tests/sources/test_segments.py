@@ -4,10 +4,16 @@ from io import BytesIO
 
 import pytest
 
-from groupledger.core.segments import LogReader, Segment
-from groupledger.sources.decompression import decompressed
+from groupledger.core.log.segments import LogReader, Segment
 from groupledger.sources.opening import ENTRIES, SourceFault
-from groupledger.sources.segments import BYTES_A_BATCH, ROWS_A_BATCH, arrow_batches, list_segments, partition_rows
+from groupledger.sources.segments import (
+    BYTES_A_BATCH,
+    ROWS_A_BATCH,
+    arrow_batches,
+    decompressed,
+    list_segments,
+    partition_rows,
+)
 from tests.segments import real
 from tests.segments.hand import batch, record
 

@@ -14,7 +14,7 @@ from groupledger.sources.opening import SourceFault
 from groupledger.sources.snapshot_tables import read
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-from groupledger.tables.given import FORMS
+from groupledger.tables.facts import FORMS
 
 MOMENT = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 MILLIS = int(MOMENT.timestamp() * 1000)

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.log_plan import OffsetRange
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
+from groupledger.core.log.plan import OffsetRange
 from groupledger.sources.kafka_client import Address
+from groupledger.sources.kafka_log import fault_of_spark, spark_frame
 from groupledger.sources.offsets_log import of_topic
-from groupledger.sources.spark_kafka_log import fault_of, frame
 
 KEYS = {0: b"\x00\x02\x00\x01g", 1: b"\x00\x01\x00\x01g", 2: b"\x00\x00\x00\x01g", 5: None, 6: b"\x00", 7: b"\x00\x03"}
 """By offset: a group, offset commits of both versions, no key, and others."""
@@ -35,7 +35,7 @@ def test_offset_commits_are_kept_on_request_and_counted_if_not(spark, keeps):
 
 def test_without_its_jars_the_remedy_is_said(spark):
     with pytest.raises(Fault, match=r"engine\.jars kafka-source") as caught:
-        frame(spark, Address("host:1", {}, 1), [OffsetRange(0, 0, 1)], 1)
+        spark_frame(spark, Address("host:1", {}, 1), [OffsetRange(0, 0, 1)], 1)
     assert caught.value.code == "READER_MISSING"
 
 
@@ -54,6 +54,6 @@ def test_without_its_jars_the_remedy_is_said(spark):
     ],
 )
 def test_what_an_error_means(error, code, says):
-    fault = fault_of(error, "host:1")
+    fault = fault_of_spark(error, "host:1")
     assert (fault and fault.code) == code
     assert fault is None or (says in fault.message and "\n" not in fault.message)

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.sources.files import list_files
 from groupledger.sources.topic_listings import changes, read_json
 from groupledger.tables import TOPIC_SNAPSHOTS

@@ -17,7 +17,7 @@ from groupledger.answers.listings import findings, groups, runs
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli.engine_errors import explained, foreign_errors
 from groupledger.core.faults import Fault
-from groupledger.core.ledger_version import VERSION_PROPERTY
+from groupledger.core.ledger import VERSION_PROPERTY
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.ingest import ingest

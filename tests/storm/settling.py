@@ -21,9 +21,8 @@ from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.pipeline.maintain import maintain
+from groupledger.pipeline.maintain import NAMES, maintain
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.pipeline.redaction import NAMES
 from groupledger.sinks.ledger import LedgerLocation, init
 from groupledger.sinks.migration import migrate
 from groupledger.tables import GROUP_HEADS, MEMBER_SNAPSHOTS, RUNS, TABLES, Table

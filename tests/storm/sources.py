@@ -6,15 +6,8 @@ import gzip
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from groupledger.config import (
-    AssignSettings,
-    Config,
-    LedgerSettings,
-    LimitSettings,
-    MaintainSettings,
-    SourceSettings,
-)
-from groupledger.config.sample import CAPTURES
+from groupledger.config import AssignSettings, Config, LedgerSettings, LimitSettings, MaintainSettings, SourceSettings
+from groupledger.config.loading import CAPTURES
 
 CAPTURE = CAPTURES / "dev"
 PIECES = 9

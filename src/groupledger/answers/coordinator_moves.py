@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.rows import records
-from groupledger.core.moment import iso
+from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

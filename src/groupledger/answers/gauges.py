@@ -9,8 +9,7 @@ from groupledger.answers.audit import audit
 from groupledger.answers.reach import known, recorded_spans
 from groupledger.answers.rows import records
 from groupledger.answers.scope import scope
-from groupledger.answers.stickiness import rebalances_compared
-from groupledger.answers.storms import counted_rebalances
+from groupledger.answers.storms import counted_rebalances, rebalances_compared
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.protocol.recorded import CONSUMERS
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from groupledger.answers.found import Found
+    from groupledger.answers.audit import Found
     from groupledger.answers.rows import GroupKey, Reader, Record
     from groupledger.answers.scope import RequestedScope, Scope
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from groupledger.answers.names import unknown_group
 from groupledger.answers.rows import matching, records
 from groupledger.core.faults import Fault
-from groupledger.core.moment import iso
-from groupledger.core.registry import DEFAULT_ASSIGNOR
+from groupledger.core.moments import iso
+from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

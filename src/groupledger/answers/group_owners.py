@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.recorded_states import loads, recorded
-from groupledger.answers.rows import records
+from groupledger.answers.rebalance_causes import MOST_ASKED
+from groupledger.answers.rows import one_of, partitions, records
+from groupledger.answers.states import ASSIGNED, loads, recorded, recorded_states
+from groupledger.answers.storms import counted_rebalances
 from groupledger.answers.tenures import spans
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import NamedPartition, Reader, Record, Value
     from groupledger.answers.scope import Scope
     from groupledger.answers.tenures import OwnerSpan
-    from groupledger.answers.topic_partitions import NamedPartition
+
 
 _PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
 
@@ -107,3 +111,151 @@ def sizes(reader: Reader, of_group: Scope, limit: int) -> tuple[tuple[Size, ...]
     )
     found = tuple(Size(row["observed_at"], row["members"], row["total"], row["most"], row["least"]) for row in rows)
     return found, rows[0]["records"] if rows else 0
+
+
+# What happened how often over time: rebalances of groups, and partitions of one group that changed hands.
+#
+# Moments are counted by the second, minute, hour or day in which they lie.
+
+UNITS = (
+    ("second", timedelta(seconds=1)),
+    ("minute", timedelta(minutes=1)),
+    ("hour", timedelta(hours=1)),
+    ("day", timedelta(days=1)),
+)
+MOST_UNITS = 2_000
+"""Units of a period: one more and the next larger unit is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """So many times in the second, minute, hour or day that begins at `at`."""
+
+    what: tuple[str, ...]
+    at: datetime
+    times: int
+
+
+def unit_of(period: timedelta) -> str:
+    """The unit to count a period in: the smallest of which it has no more than 2,000."""
+    return next((name for name, length in UNITS if period <= MOST_UNITS * length), UNITS[-1][0])
+
+
+def rebalances_over_time(
+    reader: Reader, within: Scope, groups: Sequence[tuple[str, str]], unit: str
+) -> tuple[Counted, ...]:
+    """How many rebalances these groups had; `what` is cluster and group."""
+    of_period, values = counted_rebalances(within)
+    which, named = one_of("p.group_id", "among", sorted({group for _, group in groups}))
+    at = f"date_trunc('{unit}', p.observed_at)"
+    rows = records(
+        reader,
+        f"SELECT p.cluster_id, p.group_id, {at} AS at, count(*) AS n FROM ({of_period}) p WHERE {which} "
+        f"GROUP BY p.cluster_id, p.group_id, {at} ORDER BY 1, 2, 3",
+        **(values | named),
+    )
+    wanted = set(groups)
+    of_rows = (Counted((row["cluster_id"], row["group_id"]), row["at"], row["n"]) for row in rows)
+    return tuple(each for each in of_rows if each.what in wanted)
+
+
+def hand_overs(reader: Reader, of_group: Scope, unit: str, block: int) -> tuple[Counted, ...]:
+    """How often partitions were taken from a member; `what` is the topic and the first of `block` partitions."""
+    condition, values = of_group.where("t.", "at")
+    place = "coalesce(t.topic, concat('id:', t.topic_id))"
+    number = f"t.partition - t.partition % {block}"
+    at = f"date_trunc('{unit}', t.at)"
+    rows = records(
+        reader,
+        f"SELECT {place} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
+        f"FROM current_ownership_changes t WHERE {condition} AND t.from_member_id IS NOT NULL "
+        f"GROUP BY {place}, {number}, {at} ORDER BY 1, 2, 3",
+        **values,
+    )
+    return tuple(Counted((row["topic"], str(row["number"])), row["moment"], row["n"]) for row in rows)
+
+
+# Every group of a period at a glance: how many records there are of it, and the last of them.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group: its records of a period, from when to when, and what the last one says.
+
+    `number` is a generation, or a group epoch where the coordinator assigns.
+    """
+
+    cluster_id: str
+    group_id: str
+    records: int
+    first: datetime
+    last: datetime
+    group_type: str
+    number: int | None
+    assignor: str | None
+    state: str
+    members: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Cluster and name."""
+        return self.cluster_id, self.group_id
+
+
+def overview(reader: Reader, within: Scope) -> tuple[GroupLine, ...]:
+    """All groups, those with most records first."""
+    condition, values = within.where("t.")
+    counted = (
+        "SELECT t.cluster_id, t.group_id, count(*) AS records, min(t.observed_at) AS first, "
+        f"max(t.observed_at) AS last, max(t.offset) AS newest FROM current_group_snapshots t WHERE {condition} "
+        "GROUP BY t.cluster_id, t.group_id"
+    )
+    last = (
+        "SELECT c.*, t.group_type, coalesce(t.generation, t.group_epoch) AS number, t.assignor, t.state, t.members, "
+        "row_number() OVER (PARTITION BY c.cluster_id, c.group_id ORDER BY t.snapshot_id DESC) AS place "
+        f"FROM ({counted}) c JOIN current_group_snapshots t ON c.cluster_id = t.cluster_id "
+        "AND c.group_id = t.group_id AND c.newest = t.offset"
+    )
+    rows = records(
+        reader,
+        f"SELECT l.* FROM ({last}) l WHERE l.place = 1 ORDER BY l.records DESC, l.cluster_id, l.group_id",
+        **values,
+    )
+    return tuple(GroupLine(**{name: row[name] for name in GroupLine.__slots__}) for row in rows)
+
+
+# The last assignment of each group in a period: who has which partitions.
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedMember:
+    """A member and the partitions recorded for it."""
+
+    member_id: str
+    client_id: str | None
+    group_instance_id: str | None
+    rack_id: str | None
+    partitions: tuple[NamedPartition, ...]
+
+
+def last_states(within: Scope) -> tuple[str, dict[str, Value]]:
+    """The last state of each group in the period, where it has members and the ledger its whole assignment."""
+    query, values = recorded_states(within)
+    return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
+
+
+def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
+    """The members of these snapshots, in member order, by snapshot id."""
+    found: dict[str, list[AssignedMember]] = {}
+    for begin in range(0, len(rows), MOST_ASKED):
+        some = rows[begin : begin + MOST_ASKED]
+        which, ids = one_of("t.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
+        groups, named = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
+        query = (
+            "SELECT t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded "
+            f"FROM current_member_snapshots t WHERE {groups} AND {which} ORDER BY t.snapshot_id, t.member_order"
+        )
+        for row in records(reader, query, **ids, **named):
+            had = partitions(row.pop("recorded"))
+            found.setdefault(row.pop("snapshot_id"), []).append(AssignedMember(**row, partitions=had))
+    return {snapshot: tuple(members) for snapshot, members in found.items()}

@@ -13,7 +13,7 @@ from groupledger.answers.names import NO_RECORD, require_names, require_scenario
 from groupledger.answers.rows import matching, records, rows_of
 from groupledger.answers.scope import GAPS
 from groupledger.answers.spoken import SERVER_DEFAULT
-from groupledger.core.findings import Severity
+from groupledger.core.rebalance.findings import Severity
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Value

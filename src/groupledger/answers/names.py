@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import alike, is_pattern, matching, records
 from groupledger.core.faults import Fault
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.moment import iso
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
+from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

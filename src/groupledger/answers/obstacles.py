@@ -7,12 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.recorded_states import CONSUMER
+from groupledger.answers.states import CONSUMER
 from groupledger.core import conversion as c
-from groupledger.core.protocol.compatibility import LIBRARIES, SPEAK_KIP_848, STREAMS
-from groupledger.core.protocol.handwriting import JAVA, is_older_java, libraries, named_writers
+from groupledger.core.protocol.client_library import (
+    JAVA_WRITER,
+    LIBRARIES,
+    SPEAK_KIP_848,
+    STREAMS,
+    is_older_java,
+    libraries,
+    named_writers,
+)
 from groupledger.core.protocol.recorded import CONSUMERS
-from groupledger.core.short_names import shortened
+from groupledger.core.text import shortened
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION
 
 if TYPE_CHECKING:
@@ -66,7 +73,8 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
         return
     if state["assignor"] == STREAMS:
         yield _reason(
-            c.STREAMS, f"the assignor is {STREAMS!r}: docs/guides/decide/kip-848-readiness.md says what to do instead"
+            c.IS_STREAMS,
+            f"the assignor is {STREAMS!r}: docs/guides/decide/kip-848-readiness.md says what to do instead",
         )
         return
     if state["is_empty"]:
@@ -122,7 +130,7 @@ def _of_clients(state: Record, members: Sequence[Record]) -> Iterator[Hindrance]
         known = libraries(state["assignor"], version, row["user_data"])
         if not known:
             strangers.append(row["member_id"])
-        elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA}):
+        elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA_WRITER}):
             lacking.setdefault(" or ".join(named_writers(known, version)), []).append(row["member_id"])
     for named, those in sorted(unread.items()):
         yield _reason(c.SUBSCRIPTION_NOT_KNOWN, f"{few(_short(those))} {_writes(those)} {named}")

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING
 from groupledger.answers.names import NO_RECORD, require_cluster
 from groupledger.answers.rows import matching, one_of, records
 from groupledger.core.faults import Fault
-from groupledger.core.known_up_to import KNOWN, KnownUpTo, known_in, together
-from groupledger.core.moment import iso
-from groupledger.core.since import placed
+from groupledger.core.log.plan import KNOWN, KnownUpTo, known_in, together
+from groupledger.core.moments import iso, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from groupledger.answers.rows import Reader, Value
-    from groupledger.core.since import Bound
+    from groupledger.core.moments import Bound
 
 _WRITTEN = "FROM group_snapshots t"
 _COMMITTED = f"{_WRITTEN} JOIN current_runs r ON r.attempt_id = t.attempt_id"

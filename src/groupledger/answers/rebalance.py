@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.absences import absences
 from groupledger.answers.generations import CLASSIC, Selection, select
-from groupledger.answers.recorded_states import CONSUMER
-from groupledger.answers.rows import matching, one_of, records
+from groupledger.answers.ownership import absences
+from groupledger.answers.rows import held, matching, one_of, records
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of
-from groupledger.answers.states import states
-from groupledger.answers.topic_partitions import held
-from groupledger.core.attributed import Attributed
-from groupledger.core.protocol.handwriting import libraries, named_writers
+from groupledger.answers.states import CONSUMER, states
+from groupledger.core.protocol.client_library import libraries, named_writers
+from groupledger.core.rebalance.registry import Attributed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,9 +19,8 @@ if TYPE_CHECKING:
 
     from groupledger.answers.causes import Side
     from groupledger.answers.generations import OtherRebalance
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import NamedPartition, Reader, Record
     from groupledger.answers.states import States
-    from groupledger.answers.topic_partitions import NamedPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupledger.answers.generations import cluster_of
-from groupledger.answers.rows import matching, records
+from groupledger.answers.names import commits_left_out
+from groupledger.answers.rows import matching, one_of, records
+from groupledger.answers.scope import RequestedScope, scope
+from groupledger.answers.states import BEGINS_LATE
+from groupledger.core.faults import Fault
 from groupledger.core.history.group_log import read_group_log
 from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, as_tuples
-from groupledger.core.moment import millis
+from groupledger.core.moments import from_millis, millis
+from groupledger.core.protocol.recorded import OffsetVerdict, TenureCommits, judge, tenures, with_commits
+from groupledger.core.protocol.recorded_clients import recorded_group, recorded_start
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
     from groupledger.answers.rows import Reader, Value
     from groupledger.core.history.group_log import RecordedLog
+    from groupledger.core.protocol.recorded_clients import GroupStart, RecordedGroup
+
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
@@ -58,3 +70,221 @@ def _rows(reader: Reader, kind: type[R], rows: str, order: str, values: dict[str
 
 def _value(name: str, value: Any) -> Any:
     return millis(value) if name == "observed_at" else as_tuples(value)
+
+
+# Members of a recorded group as `plan-migration` rehearses them, and as `simulate --from-ledger` goes on with them.
+
+
+def recorded_members(
+    reader: Reader, group_id: str, cluster: str | None = None, library: str | None = None
+) -> tuple[RecordedGroup, dict[str, int]]:
+    """The group as it last had members, and the partitions of those of its topics that a listing names.
+
+    `library`: that of all members of whom the log does not tell it. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and
+    as `recorded_group`.
+    """
+    history = recorded_history(reader, group_id, cluster)
+    recorded = recorded_group(history.groups, history.members, library)
+    topics = sorted({topic for client in recorded.clients for topic in client.topics})
+    counts = _partitions(reader, recorded.snapshot.cluster_id, topics)
+    return recorded, {topic: count for topic, count in counts.items() if count is not None}
+
+
+def members_now(
+    reader: Reader, group_id: str, cluster: str | None = None, more: Iterable[str] | None = ()
+) -> tuple[GroupStart, dict[str, int | None]]:
+    """Return the last recorded state of the group, and the partitions of its topics; None: the topic was deleted.
+
+    `more`: other topics; None: all of the cluster. A topic that no listing names is missing. Raises Fault:
+    UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `recorded_start`.
+    """
+    history = recorded_history(reader, group_id, cluster)
+    found = recorded_start(history.groups, history.members)
+    topics = {topic for join in found.joins for topic in join.topics}
+    topics |= {topic for join in found.joins if join.seat is not None for topic, _ in join.seat.assigned}
+    return found, _partitions(reader, history.cluster_id, None if more is None else sorted({*topics, *more}))
+
+
+def _partitions(reader: Reader, cluster: str, topics: list[str] | None) -> dict[str, int | None]:
+    """Return the counts of the last listing; of all topics where None are named."""
+    if topics == []:
+        return {}
+    which, named = ("true", {}) if topics is None else one_of("t.topic", "topic", topics)
+    rows = records(
+        reader,
+        f"SELECT t.topic, t.partition_count FROM current_topic_snapshots t WHERE t.cluster_id = :cluster AND {which} "
+        "ORDER BY t.valid_from, CASE WHEN t.partition_count IS NULL THEN 0 ELSE 1 END, t.partition_count",
+        cluster=cluster,
+        **named,
+    )
+    return {row["topic"]: row["partition_count"] for row in rows}
+
+
+# What became of a group's committed offsets at each hand-over: who left what uncommitted, and where the next began.
+
+NO_COMMITS = "NO_COMMITS"
+MISSING = (BEGINS_LATE, "generations-skipped", "epochs-skipped", "record-unreadable", "tombstone-missing")
+"""Coverage of records that are not there: commits may be missing with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """A partition that one member had, and another took.
+
+    `snapshot_id` and `generation` (or group epoch) are of the state in which it was given up. `to_member_id`: None
+    where nobody has taken it yet. `commits`: how many the owner made; `started_at` and `next_at`: offsets committed
+    when it took the partition, and when the next one did, None where none was known. `gone`: its member was gone then.
+    """
+
+    topic: str
+    partition: int
+    from_member_id: str
+    to_member_id: str | None
+    generation: int | None
+    snapshot_id: str
+    since: datetime
+    given_up_at: datetime
+    taken_at: datetime | None
+    gone: bool
+    commits: int
+    started_at: int | None
+    next_at: int | None
+    last_commit_at: datetime | None
+    verdict: OffsetVerdict
+    read_twice: int | None
+    never_read: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHandOvers:
+    """The partitions that members of a group gave up in a period, in order of time; how many have each verdict."""
+
+    cluster_id: str
+    group_id: str
+    since: datetime | None
+    until: datetime | None
+    hand_overs: tuple[HandOver, ...]
+    counts: dict[str, int]
+    notes: tuple[str, ...]
+
+
+def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> GroupHandOvers:
+    """Judge the group's recorded hand-overs by its offset commits, where the ledger has them.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, BAD_PERIOD; NO_COMMITS where it has none.
+    """
+    history = recorded_history(reader, group_id, asked.cluster)
+    within = scope(reader, RequestedScope(history.cluster_id, None, asked.since, asked.until))
+    log = group_log(reader, group_id, history.cluster_id, history.groups[-1].log_partition)
+    left_out = commits_left_out(reader, history.cluster_id)
+    if not log.commits:
+        raise _no_commits(group_id, left_out)
+    kept_from = log.commits[0].log_offset if left_out else None
+    found = sorted(_judged(history, log, _missing(reader, history), kept_from), key=_order)
+    chosen = tuple(
+        each
+        for each in found
+        if (within.since is None or each.given_up_at >= within.since)
+        and (within.until is None or each.given_up_at < within.until)
+    )
+    counted = Counter(each.verdict for each in chosen)
+    counts = {each.value: counted[each] for each in OffsetVerdict if counted[each]}
+    return GroupHandOvers(
+        history.cluster_id, group_id, within.since, within.until, chosen, counts, tuple(_notes(chosen, left_out))
+    )
+
+
+def _order(each: HandOver) -> tuple[datetime, str, int, str]:
+    return each.given_up_at, each.topic, each.partition, each.from_member_id
+
+
+def _judged(history: RecordedHistory, log: RecordedLog, missing: Gaps, kept_from: int | None) -> Iterator[HandOver]:
+    """`kept_from`: the first position from which commits were kept; None: from the beginning."""
+    commits = log.by_partition()
+    without_members = [each.offset for each in history.groups if each.members == 0]
+    for partition, some in tenures(history.groups, history.members, log.topics).items():
+        dealt = with_commits(some, commits.get(partition, ()), without_members)
+        for one, following in zip(dealt, [*dealt[1:], None], strict=True):
+            if one.tenure.given_up is not None:
+                kept = kept_from is None or one.tenure.taken.offset >= kept_from
+                known = kept and missing.hold_all(one, following)
+                yield _hand_over(one, one.tenure.given_up, following, ever=partition in commits, known=known)
+
+
+def _hand_over(
+    one: TenureCommits, given_up: GroupSnapshotRow, following: TenureCommits | None, *, ever: bool, known: bool
+) -> HandOver:
+    tenure, judged = one.tenure, judge(one, following, ever=ever, known=known)
+    commits = [each for each in one.own if each.offset is not None]
+    return HandOver(
+        topic=tenure.partition.topic,
+        partition=tenure.partition.partition,
+        from_member_id=tenure.member_id,
+        to_member_id=None if following is None else following.tenure.member_id,
+        generation=given_up.generation if given_up.group_epoch is None else given_up.group_epoch,
+        snapshot_id=given_up.snapshot_id,
+        since=from_millis(tenure.taken.observed_at),
+        given_up_at=from_millis(given_up.observed_at),
+        taken_at=None if following is None else from_millis(following.tenure.taken.observed_at),
+        gone=tenure.gone,
+        commits=len(commits),
+        started_at=None if one.before is None else one.before.offset,
+        next_at=None if one.in_force is None else one.in_force.offset,
+        last_commit_at=from_millis(commits[-1].at_ms) if commits else None,
+        verdict=judged.verdict,
+        read_twice=judged.read_twice,
+        never_read=judged.never_read,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Positions of the group's records behind which others are missing; `begins_late`: of those before all."""
+
+    places: tuple[int, ...]
+    begins_late: tuple[int, ...]
+
+    def hold_all(self, one: TenureCommits, following: TenureCommits | None) -> bool:
+        """Whether no record is missing from when a member took a partition to when the next one did.
+
+        A member of the first snapshot may have had it before: it is known to have committed nothing only if it was
+        there from the beginning.
+        """
+        begin, end = one.tenure.taken.offset, None if following is None else following.tenure.taken.offset
+        if any(begin < each and (end is None or each <= end) for each in (*self.places, *self.begins_late)):
+            return False
+        return bool(one.own) or begin not in self.begins_late
+
+
+def _missing(reader: Reader, history: RecordedHistory) -> Gaps:
+    which, values = one_of("t.kind", "kind", list(MISSING))
+    group = history.groups[-1].group_id
+    found = records(
+        reader,
+        f"SELECT t.kind, t.offset FROM current_coverage t WHERE t.cluster_id = :cluster AND t.group_id = :of_group "
+        f"AND {which} ORDER BY t.offset",
+        cluster=history.cluster_id,
+        of_group=group,
+        **values,
+    )
+    places = [(row["kind"] == BEGINS_LATE, row["offset"]) for row in found]
+    return Gaps(tuple(place for late, place in places if not late), tuple(place for late, place in places if late))
+
+
+def _no_commits(group_id: str, left_out: int) -> Fault:
+    told = f"the ledger has no offset commit of group {group_id!r}"
+    if left_out:
+        why = f"{left_out:,} commits of its cluster were read and left out: set sources[].offset_commits to keep them"
+    else:
+        why = "it commits nothing to Kafka, or its commits were left out of what was read"
+    return Fault(NO_COMMITS, f"{told}: {why}")
+
+
+def _notes(chosen: tuple[HandOver, ...], left_out: int) -> Iterator[str]:
+    if not chosen:
+        yield "no partition was given up in this period"
+    if left_out:
+        yield (
+            f"{left_out:,} offset commits of the cluster were left out of the ledger: what was given up before the "
+            "first one that was kept is unknown"
+        )

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from arro3.core import DataType
 
 from groupledger.core.faults import Fault
-from groupledger.core.moment import from_micros
+from groupledger.core.moments import from_micros
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from arro3.core import ChunkedArray, Table
+
 
 Value = str | int | datetime
 Record = dict[str, Any]
@@ -136,3 +139,21 @@ def one_of(column: str, name: str, wanted: list[str]) -> tuple[str, dict[str, Va
     """A condition that a column has one of these texts, and the values; there may be none."""
     values: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(wanted)}
     return (f"{column} IN ({', '.join(f':{each}' for each in values)})" if values else "false"), values
+
+
+# Partitions as an answer names them.
+
+NamedPartition = tuple[str, int]
+BY_ID = "id:"
+"""How a topic begins that goes by its id."""
+
+
+def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[NamedPartition, ...]:
+    """The wire layout -> sorted (topic, partition); a topic without a name goes by its id."""
+    named = ((entry["topic"] or BY_ID + str(entry["topic_id"]), entry["partitions"]) for entry in wire or ())
+    return tuple(sorted({(topic, number) for topic, numbers in named for number in numbers}))
+
+
+def held(row: Mapping[str, Any]) -> tuple[NamedPartition, ...]:
+    """Return what a member has: also what it is still to give up, until the coordinator knows that it has."""
+    return partitions((*(row["recorded"] or ()), *(row.get("pending_revocation") or ())))

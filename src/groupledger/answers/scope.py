@@ -10,14 +10,13 @@ from groupledger.answers.reach import last_moment
 from groupledger.answers.rows import alike, matching, records
 from groupledger.answers.spoken import numbered
 from groupledger.core.faults import Fault
-from groupledger.core.moment import EPOCH, iso
-from groupledger.core.since import placed
+from groupledger.core.moments import EPOCH, iso, placed
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.rows import Reader, Value
-    from groupledger.core.since import Bound
+    from groupledger.core.moments import Bound
 
 WITHOUT_MEMBERS = "no record of this period is of a group with members"
 GAPS = "SELECT t.* FROM current_coverage t WHERE t.kind <> 'target-epochs-skipped' OR t.to_value IS NULL"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupledger.core.registry import DEFAULT_ASSIGNOR
-from groupledger.core.short_names import common_start, shortened
+from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
+from groupledger.core.text import common_start, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.answers.causes import Cause
-    from groupledger.answers.topic_partitions import NamedPartition
+    from groupledger.answers.rows import NamedPartition
 
 NOBODY = "(nobody)"
 SERVER_DEFAULT = f"{DEFAULT_ASSIGNOR} (server default)"

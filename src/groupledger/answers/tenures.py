@@ -10,11 +10,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import require_names, unknown_topic
-from groupledger.answers.ownership import generations, never_assigned, ownership
-from groupledger.answers.ownership_changes import Changes, changes_of, life_of
+from groupledger.answers.ownership import Changes, changes_of, generations, life_of, never_assigned, ownership
 from groupledger.answers.reach import known, reaches
 from groupledger.answers.topics import topic_lives
-from groupledger.core.moment import EPOCH, iso
+from groupledger.core.moments import EPOCH, iso
 
 if TYPE_CHECKING:
     from groupledger.answers.ownership import Holding

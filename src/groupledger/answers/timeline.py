@@ -20,16 +20,15 @@ from groupledger.answers.generations import told_states
 from groupledger.answers.names import require_names
 from groupledger.answers.rows import alike, is_pattern, matching, one_of, records
 from groupledger.answers.states import states
-from groupledger.core.moment import iso
+from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from groupledger.answers.causes import Cause, Moved
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.rows import NamedPartition, Reader, Record, Value
     from groupledger.answers.states import Difference
-    from groupledger.answers.topic_partitions import NamedPartition
 
 MOST_NAMED = 1_000
 """Groups that one query names."""

@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import matching, one_of, records
-from groupledger.core.change_order import change_order
-from groupledger.core.moment import from_micros, micros
+from groupledger.core.log.topics import change_order
+from groupledger.core.moments import from_micros, micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

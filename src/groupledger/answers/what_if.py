@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
 from groupledger.answers.rebalance import MemberMove
-from groupledger.answers.recorded_states import CONSUMER
-from groupledger.answers.rows import matching, records
+from groupledger.answers.rows import matching, partitions, records
 from groupledger.answers.spoken import numbered
-from groupledger.answers.states import states
-from groupledger.answers.topic_partitions import partitions
+from groupledger.answers.states import CONSUMER, states
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -20,9 +18,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import NamedPartition, Reader, Record
     from groupledger.answers.states import States
-    from groupledger.answers.topic_partitions import NamedPartition
 
 SERVER = "server-"
 """What the coordinator's own assignors begin with, where one is chosen by name."""
@@ -70,9 +67,9 @@ def what_if(
     New members are called `new-1`, ... and subscribe to what most members do. Of those there are, the last in the
     order of the record go first. The assignor is the recorded one, or any that `groupledger solve` knows.
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, UNKNOWN_GENERATION, UNKNOWN_MEMBER, NO_MEMBERS,
-    NOT_COMPUTED, TOPIC_NOT_LISTED, and what `core.scenario.targets` does.
+    NOT_COMPUTED, TOPIC_NOT_LISTED, and what `core.scenarios.solving.targets` does.
     """
-    from groupledger.core.scenario import targets
+    from groupledger.core.scenarios.solving import targets
 
     cluster = cluster_of(reader, group_id, cluster)
     side, known = _state(reader, cluster, group_id, generation)
@@ -218,7 +215,7 @@ def _older(listed: Mapping[str, tuple[str | None, int]], counts: Mapping[str, tu
 def _scenario(
     assignor: str, side: Side, counts: Mapping[str, tuple[str | None, int]], after: list[Record]
 ) -> dict[str, Any]:
-    """Return the group as `core.scenario` takes it."""
+    """Return the group as `core.scenarios.solving` takes it."""
     stayed = {row["member_id"] for row in side.members}
     serverside = assignor.startswith(SERVER)
     members = []

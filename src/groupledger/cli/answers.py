@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 from groupledger.answers.names import NO_RECORD
 from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.spoken import numbered, spans, told_apart
-from groupledger.cli.fitting import Column, room
-from groupledger.cli.output import plain
-from groupledger.core.attributed import NOT_APPLICABLE, Attributed, in_words
-from groupledger.core.moment import clock, iso
+from groupledger.cli.output import Column, plain, room
+from groupledger.core.moments import clock, iso
+from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

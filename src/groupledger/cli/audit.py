@@ -9,15 +9,13 @@ import click
 
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, takes_config
+from groupledger.cli.options import Job, takes_config, takes_scope
 from groupledger.cli.output import plain
-from groupledger.cli.since import takes_scope
-from groupledger.core.findings import BY_CODE, failing
-from groupledger.core.length import stretch
+from groupledger.core.rebalance.findings import BY_CODE, failing
+from groupledger.core.text import stretch
 
 if TYPE_CHECKING:
-    from groupledger.answers.audit import Audit
-    from groupledger.answers.found import Found
+    from groupledger.answers.audit import Audit, Found
     from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
 

@@ -6,7 +6,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
 from groupledger.cli.output import plain
-from groupledger.cli.summaries import run_title, tell_rows, tell_timings
+from groupledger.cli.runs import run_title, tell_rows, tell_timings
 
 MOST_HOURS = 366 * 24
 

@@ -8,7 +8,7 @@ import click
 
 from groupledger.cli.options import Job, takes_sample, takes_timings
 from groupledger.cli.output import Output
-from groupledger.cli.summaries import explain_verdicts, ingest_json, tell_accounts, tell_timings, tell_verdicts
+from groupledger.cli.runs import explain_verdicts, ingest_json, tell_accounts, tell_timings, tell_verdicts
 
 if TYPE_CHECKING:
     from groupledger.pipeline.demo import DemoSummary
@@ -49,7 +49,7 @@ def demo(job: Job, *, timings: bool) -> None:
 
 def tell_demo(job: Job, summary: DemoSummary) -> None:
     """Print the account of the records, the groups, the verdicts, and what to try next."""
-    from groupledger.pipeline.verdicts import total
+    from groupledger.pipeline.frames import total
 
     output = job.output
     ingested, computed = summary.ingest, summary.assign

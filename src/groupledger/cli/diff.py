@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.spoken import spans
-from groupledger.cli.member_changes import tell_members
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
-from groupledger.cli.times import read_point
-from groupledger.core.length import length
-from groupledger.core.moment import iso
+from groupledger.answers.spoken import spans, told_apart
+from groupledger.cli.options import Job, read_point, takes_config
+from groupledger.cli.output import Column, plain
+from groupledger.core.moments import iso
+from groupledger.core.text import length
 
 if TYPE_CHECKING:
-    from groupledger.answers.differences import ComparedState, GroupDifference, ScenarioDifference
+    from collections.abc import Iterable, Sequence
+
+    from groupledger.answers.explanation import ComparedState, GroupDifference, ScenarioDifference
+    from groupledger.answers.rebalance import MemberMove
+    from groupledger.answers.what_if import WhatIf
     from groupledger.cli.output import Output
-    from groupledger.core.since import Point
+    from groupledger.core.moments import Point
+
 
 MOST_NAMED = 3
 """Unowned partitions named in a cell; the others are only counted."""
@@ -77,7 +80,7 @@ def _names(scenarios: str) -> tuple[str, str]:
 
 def _of_states(job: Job, group: str, cluster: str | None, begin: Point | None, end: Point | None) -> GroupDifference:
     with job.output.status("reading the ledger"):
-        from groupledger.answers.differences import difference
+        from groupledger.answers.explanation import difference
 
         assert begin is not None
         return difference(job.reader(), group, begin, end, cluster)
@@ -87,7 +90,7 @@ def _of_scenarios(
     job: Job, group: str, cluster: str | None, names: tuple[str, str], generation: int | None
 ) -> ScenarioDifference:
     with job.output.status("reading the ledger"):
-        from groupledger.answers.differences import scenario_difference
+        from groupledger.answers.explanation import scenario_difference
 
         return scenario_difference(job.reader(), group, names, generation, cluster)
 
@@ -143,3 +146,87 @@ def tell_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50, 
     output.table(["", one.scenario, other.scenario], rows)
     output.title(f"partitions: {len(answer.moved):,} with another owner at last")
     tell_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario), wide=wide)
+
+
+# Print what each member of a group gains and loses, as a table.
+
+LIMIT = 50
+"""Members shown by default."""
+
+
+def tell_members(
+    output: Output,
+    members: Sequence[MemberMove],
+    joined: Iterable[str],
+    limit: int = LIMIT,
+    *,
+    counts: tuple[str, str] = ("had", "has"),
+    wide: bool = False,
+) -> None:
+    """Print one line per member that gains or loses anything, joins or leaves; count the unchanged ones."""
+    new = set(joined)
+    changed = [each for each in members if each.added or each.revoked or not each.stays or each.member_id in new]
+    names, start = (
+        ({each.member_id: each.member_id for each in changed}, "")
+        if wide
+        else told_apart(each.member_id for each in changed)
+    )
+    if start:
+        output.line(f"member ids begin with {start}")
+    columns = [
+        Column("member", 0, 16),
+        Column("change"),
+        Column(counts[0]),
+        Column(counts[1]),
+        Column("gains", 0, 16),
+        Column("loses", 0, 16),
+        Column("client", 2, 12),
+        Column("instance", 1, 12),
+    ]
+    rows = [_row(each, names[each.member_id], new) for each in changed[:limit]]
+    output.fitted(columns, rows, wide=wide)
+    if len(changed) > limit:
+        output.line(f"... and {len(changed) - limit:,} more (--limit)")
+    same = len(members) - len(changed)
+    if same:
+        output.line("1 member keeps what it has" if same == 1 else f"{same:,} members keep what they have")
+
+
+def _row(each: MemberMove, name: str, new: set[str]) -> tuple[object, ...]:
+    state = "new" if each.member_id in new else None if each.stays else "gone"
+    return (
+        name,
+        state,
+        len(each.held),
+        len(each.assigned),
+        spans(each.added) if each.added else None,
+        spans(each.revoked) if each.revoked else None,
+        each.client_id,
+        each.group_instance_id,
+    )
+
+
+# Describe a what-if: a group with other members, or another assignor.
+
+
+def tell_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
+    """Print it for a person: what was changed, what would move, who would have what."""
+    output.title(f"{answer.group_id} (cluster {answer.cluster_id}) under {answer.assignor}, if {_changed(answer)}")
+    output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
+    output.line(f"from member to member: {answer.moves:,}; nobody has: {answer.unassigned:,}")
+    spread = f"{answer.most:,}, {answer.least:,} (before: {answer.most_before:,}, {answer.least_before:,})"
+    output.line(f"most, least of a member: {spread}")
+    output.title("members")
+    tell_members(output, answer.members, answer.joined, limit, counts=("had", "would have"))
+    for note in answer.notes:
+        output.line(f"note: {note}")
+
+
+def _changed(answer: WhatIf) -> str:
+    """Format as `2 members more`."""
+    told = [
+        f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
+        for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
+        if names
+    ]
+    return " and ".join(told) or "it were assigned anew"

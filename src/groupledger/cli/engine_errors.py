@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any
 
+from groupledger.cli.output import say_lines
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.core.spark_versions import spark_missing
 
 if TYPE_CHECKING:
     from groupledger.config import LedgerSettings
+
 
 LEDGER, JVM_OUTPUT = "groupledger.ledger", "groupledger.jvm_output"
 """Keys in click's `meta`: the settings of the command's ledger, and the file that its JVM writes to."""
@@ -66,3 +70,23 @@ def _written(error: Exception, jvm_output: IO[bytes] | None) -> str:
     os.close(number)
     Path(name).write_text(without_secrets(told), encoding="utf-8", errors="backslashreplace")
     return name
+
+
+# Print the traceback of a bug of ours without the secrets that an exception's message may quote.
+
+SPARKS_OWN = "SQLQueryContextLogger"
+"""The logger to which PySpark writes a query's exception in full, as JSON on stderr, when it is raised."""
+
+
+def hide_secrets() -> None:
+    """From now on, print errors that end this process without secrets, and only once."""
+    sys.excepthook = tell
+    logging.getLogger(SPARKS_OWN).setLevel(logging.CRITICAL + 1)
+
+
+def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an exception as Python does, on stderr."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.__excepthook__(kind, error, trace)
+        return
+    say_lines(without_secrets("".join(traceback.format_exception(kind, error, trace))))

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.options import Job, takes_config
+from groupledger.cli.options import Job, read_time, takes_config
 from groupledger.cli.output import plain
-from groupledger.cli.times import read_time
-from groupledger.core.attributed import in_words
-from groupledger.core.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED
-from groupledger.core.length import length
-from groupledger.core.moment import iso
+from groupledger.core.moments import iso
+from groupledger.core.rebalance.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED
+from groupledger.core.rebalance.registry import in_words
+from groupledger.core.text import length
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -162,7 +161,7 @@ def _tell_unowned(output: Output, answer: Explanation) -> None:
 
 def _tell_moves(output: Output, answer: Explanation) -> None:
     """Print one line per pair of members between which partitions moved."""
-    from groupledger.answers.balance import SAME
+    from groupledger.answers.audit import SAME
     from groupledger.answers.spoken import NOBODY, spans, told_apart
     from groupledger.cli.answers import least
 

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.spoken import NOBODY, spans
-from groupledger.cli.fitting import WIDE, Column
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
-from groupledger.cli.times import read_time
-from groupledger.core.moment import dates_once
-from groupledger.core.short_names import shortened
+from groupledger.cli.options import Job, read_time, takes_config
+from groupledger.cli.output import WIDE, Column, plain
+from groupledger.core.moments import dates_once
+from groupledger.core.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from groupledger.answers.hand_overs import GroupHandOvers, HandOver
+    from groupledger.answers.recorded_history import GroupHandOvers, HandOver
     from groupledger.cli.output import Output
 
 MEANINGS = {  # by the value of an OffsetVerdict, the worst first
@@ -59,7 +57,7 @@ def hand_overs(
 
     asked = RequestedScope(cluster, group, read_time(since), read_time(until))
     with job.output.status("reading the group's history"):
-        from groupledger.answers.hand_overs import group_hand_overs
+        from groupledger.answers.recorded_history import group_hand_overs
 
         answer = group_hand_overs(job.reader(), group, asked)
     tell(job.output, answer, limit, wide=wide)

@@ -8,7 +8,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config, takes_timings
 from groupledger.cli.output import plain
-from groupledger.cli.summaries import tell_timings
+from groupledger.cli.runs import tell_timings
 
 if TYPE_CHECKING:
     from groupledger.cli.output import Output

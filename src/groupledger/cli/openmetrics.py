@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import operator
 import os
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.options import Job, takes_config
+from groupledger.cli.options import Job, takes_config, takes_scope
 from groupledger.cli.output import plain, print_exact
-from groupledger.cli.since import takes_scope
 from groupledger.core.faults import Fault
-from groupledger.core.openmetrics import Gauge, Labels, exposition
 from groupledger.core.secrets import without_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from groupledger.answers.gauges import Gauges, GroupGauges
     from groupledger.answers.scope import RequestedScope
-    from groupledger.core.since import Bound
+    from groupledger.core.moments import Bound
+
 
 PERIOD = timedelta(hours=24)
 PREFIX = "groupledger"
@@ -153,3 +154,49 @@ def write_whole(path: Path, text: str) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+# The text format of OpenMetrics 1.0 for gauges, which Prometheus's older text format reads the same.
+#
+# Help has no quotation marks, since the two formats escape them differently; labels are escaped alike in both.
+
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*\Z")
+Labels = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A family of samples: a value for each set of labels. The name ends in the `unit`, if there is one."""
+
+    name: str
+    help: str
+    values: Mapping[Labels, int | float]
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check names and units, which are ours: a wrong one is a bug."""
+        labels = {label for labels in self.values for label, _ in labels}
+        assert all(_NAME.match(name) for name in (self.name, *labels))
+        assert self.unit is None or self.name.endswith(f"_{self.unit}")
+        assert not set('"\\\n') & set(self.help)
+
+
+def exposition(gauges: Iterable[Gauge]) -> str:
+    """Return all gauges as text, samples sorted by labels; it ends in `# EOF` and a line feed."""
+    return "".join(f"{line}\n" for line in _lines(gauges))
+
+
+def _lines(gauges: Iterable[Gauge]) -> Iterator[str]:
+    for gauge in gauges:
+        yield f"# TYPE {gauge.name} gauge"
+        if gauge.unit is not None:
+            yield f"# UNIT {gauge.name} {gauge.unit}"
+        yield f"# HELP {gauge.name} {gauge.help}"
+        for labels, value in sorted(gauge.values.items()):
+            told = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels)
+            yield f"{gauge.name}{{{told}}} {value}" if told else f"{gauge.name} {value}"
+    yield "# EOF"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

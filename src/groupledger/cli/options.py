@@ -7,30 +7,32 @@ import os
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from groupledger.cli.cluster import cluster_given
-from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER
+from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
-from groupledger.cli.tracebacks import hide_secrets
+from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
+from groupledger.core.moments import bound, parse, point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
     from groupledger.answers.reader import LedgerReader
     from groupledger.config import Config
-    from groupledger.pipeline.frames import LedgerFrames
+    from groupledger.core.moments import Bound, Point
+    from groupledger.pipeline.frames import LedgerFrames, SparkReader
     from groupledger.pipeline.invocation import Invocation
-    from groupledger.pipeline.views import SparkReader
     from groupledger.sinks.ledger import LedgerLocation
+
 
 DEFAULT_CONFIG = "groupledger.yaml"
 DEMO_LEDGER = "build/demo-ledger"
@@ -140,8 +142,7 @@ class Job:
 
         A catalog needs Spark, and so does a store whose login delta-rs cannot do as it is configured.
         """
-        from groupledger.answers.object_store import is_object_store
-        from groupledger.answers.reader import LedgerReader, folder_of
+        from groupledger.answers.reader import LedgerReader, folder_of, is_object_store
 
         location = self.config.ledger.location
         if location is not None and (folder := folder_of(location)) is not None:
@@ -149,7 +150,7 @@ class Job:
         else:
             found = self._store_reader(location) if location is not None and is_object_store(location) else None
         if found is None:
-            from groupledger.pipeline.views import SparkReader
+            from groupledger.pipeline.frames import SparkReader
 
             found = SparkReader(self.spark(), self.ledger().location)
         self.opened.append(found)
@@ -167,9 +168,8 @@ class Job:
 
     def _store_reader(self, location: str) -> LedgerReader | None:
         """Open a ledger on an object store with delta-rs; None, and a line on stderr with the reason, if it cannot."""
-        from groupledger.answers.object_store import store_settings
-        from groupledger.answers.reader import LedgerReader
-        from groupledger.config.kafka_secrets import resolved
+        from groupledger.answers.reader import LedgerReader, store_settings
+        from groupledger.config.kafka_options import resolved
         from groupledger.core.faults import Fault
 
         given = resolved(self.config.ledger.storage_options)
@@ -237,7 +237,7 @@ def takes_sample(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--ledger", default=DEMO_LEDGER, show_default=True, metavar="FOLDER", help="Folder for the tables.")
     @_takes_overrides
     def run(output: Output, *, overrides: tuple[str, ...], ledger: str, **options: Any) -> Any:
-        from groupledger.config.sample import sample_settings
+        from groupledger.config.loading import sample_settings
 
         name = click.get_current_context().info_name or ""
         given = {**sample_settings(), "ledger": {"location": ledger}}
@@ -253,3 +253,134 @@ def _takes_overrides(command: Callable[..., Any]) -> Callable[..., Any]:
 
 takes_run_id = click.option("--run-id", metavar="ID", help="Unique name of the run; a committed one changes nothing.")
 takes_timings = click.option("--timings", is_flag=True, help="Print the time of each stage.")
+
+
+# Add `--since`, `--until`, `--group` and `--cluster`: the part of the ledger that a question is about.
+
+_TIME = (
+    "24h before now (up to when the ledger is known), or a moment: ISO 8601 (UTC unless it names a zone), milliseconds "
+    "since 1970."
+)
+
+
+def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the four options; the command gets them as `asked`, a `answers.scope.RequestedScope`."""
+
+    @click.option("--since", metavar="TIME", help=f"From then on: {_TIME}")
+    @click.option("--until", metavar="TIME", help="End of the period, in the same format.")
+    @click.option("--group", metavar="GROUP", help="Only this group, or those matching `payments-*`.")
+    @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+    @functools.wraps(command)
+    def run(
+        *args: Any, since: str | None, until: str | None, group: str | None, cluster: str | None, **more: Any
+    ) -> Any:
+        from groupledger.answers.scope import RequestedScope
+
+        return command(*args, asked=RequestedScope(cluster, group, read_time(since), read_time(until)), **more)
+
+    return run
+
+
+# Add options to commands whose lines may name custom assignors.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def custom_assignors(command: F) -> F:
+    """Add `--assignor` and its limits; the command gets `custom` (names) and `limits`."""
+
+    @functools.wraps(command)
+    def with_limits(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
+        return command(*args, limits=CustomLimits(custom_seconds, custom_memory_mb), **options)
+
+    told: Any = with_limits
+    for option in (
+        _limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB."),
+        _limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group."),
+        click.option(
+            "--assignor",
+            "custom",
+            multiple=True,
+            metavar="MODULE:FUNCTION",
+            help="A custom assignor that lines may name.",
+        ),
+    ):
+        told = option(told)
+    return told  # type: ignore[no-any-return]
+
+
+def _limit(name: str, least: int, default: int, words: str) -> Callable[[Any], Any]:
+    return click.option(name, type=click.IntRange(least), default=default, show_default=True, help=words)
+
+
+# Take a running cluster on the command line, instead of the configured sources.
+
+BOOTSTRAP, OPTIONS, FILE = "bootstrap", "kafka_options", "command_config"
+
+
+def takes_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--bootstrap`, `--kafka-option` and `--command-config`, which make the cluster the only source."""
+    for option in (
+        click.option(
+            "--command-config", FILE, metavar="FILE", help="Client options in a properties file, as for Kafka's tools."
+        ),
+        click.option(
+            "--kafka-option", OPTIONS, multiple=True, metavar="NAME=VALUE", help="An option of the Kafka client."
+        ),
+        click.option("--bootstrap", metavar="HOST:PORT,..", help="Read this running cluster; needs no --config."),
+    ):
+        command = option(command)
+    return command
+
+
+def cluster_given(options: dict[str, Any]) -> dict[str, Any]:
+    """Convert the options of `takes_cluster` to configuration, and remove them from `options`."""
+    bootstrap, named, file = (options.pop(name, None) for name in (BOOTSTRAP, OPTIONS, FILE))
+    if bootstrap is None:
+        if named or file:
+            raise click.UsageError("--kafka-option and --command-config go with --bootstrap")
+        return {}
+    from groupledger.config.kafka_options import from_file
+
+    found = from_file(Path(file)) if file else {}
+    for each in named or ():
+        name, equals, value = each.partition("=")
+        if not equals or not name:
+            raise click.UsageError("--kafka-option: expected NAME=VALUE, such as security.protocol=SSL")
+        found[name] = value
+    return {"cluster_id": None, "sources": [{"kind": "kafka", "bootstrap": bootstrap, "options": found}]}
+
+
+# Parse times given as options, and say if a zone was assumed.
+
+
+def read_moment(text: str | None) -> datetime | None:
+    """Parse a moment; None if the option is not given."""
+    if text is None:
+        return None
+    moment, assumed = parse(text)
+    _say_assumed(text, assumed)
+    return moment
+
+
+def read_time(text: str | None) -> Bound | None:
+    """Parse a moment, or a length of time that counts back from one; None if the option is not given."""
+    if text is None:
+        return None
+    time, assumed = bound(text)
+    _say_assumed(text, assumed)
+    return time
+
+
+def read_point(text: str | None) -> Point | None:
+    """Parse a generation, a moment, or a length of time; None if the option is not given."""
+    if text is None:
+        return None
+    found, assumed = point(text)
+    _say_assumed(text, assumed)
+    return found
+
+
+def _say_assumed(text: str, assumed: bool) -> None:
+    if assumed:
+        say(f"no time zone in {text!r}: UTC assumed")

@@ -10,17 +10,16 @@ import click
 
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.fitting import Column
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
+from groupledger.cli.output import Column
 from groupledger.core.faults import Fault
-from groupledger.core.moment import from_millis, iso
+from groupledger.core.moments import from_millis, iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.cli.output import Output
-    from groupledger.core.protocol.dangers import GroupClient, Hazard
-    from groupledger.core.protocol.migration import BounceStep, MigrationRehearsal, StopAll
+    from groupledger.core.protocol.migration import BounceStep, GroupClient, Hazard, MigrationRehearsal, StopAll
 
 PARTITIONS_A_MEMBER = 3
 """For a topic whose partition count is unknown."""
@@ -91,7 +90,7 @@ def plan_migration(
     With --group only the ledger is read. The log holds only the chosen assignor: name all
     that members list with --from. If it does not show their library, use --client LIBRARY.
     """
-    from groupledger.core.protocol.compatibility import ByteCode
+    from groupledger.core.protocol.client_library import ByteCode
 
     assignors = tuple(each.strip() for each in present.split(",")) if present else ()
     topics: dict[str, int] = {}
@@ -127,7 +126,7 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Group
     if not assignors and not clients:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
     from groupledger.core.protocol.client_library import read_client_library
-    from groupledger.core.protocol.dangers import GroupClient
+    from groupledger.core.protocol.migration import GroupClient
 
     members = [
         (library, at)
@@ -157,7 +156,7 @@ def _recorded(
     job: Job, group: str, cluster: str | None, assignors: tuple[str, ...], clients: tuple[str, ...]
 ) -> tuple[list[GroupClient], dict[str, int]]:
     """Return members and the partitions of their topics from the ledger."""
-    from groupledger.answers.recorded_members import recorded_members
+    from groupledger.answers.recorded_history import recorded_members
 
     if len(clients) > 1 or any("=" in each for each in clients):
         given = " ".join(clients)

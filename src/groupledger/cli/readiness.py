@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.spoken import assignor_of, spans
-from groupledger.cli.fitting import Column
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
-from groupledger.cli.times import read_time
+from groupledger.cli.options import Job, read_time, takes_config
+from groupledger.cli.output import Column, plain
 from groupledger.core.conversion import OBSTACLES, Readiness
-from groupledger.core.moment import iso
-from groupledger.core.short_names import shortened
+from groupledger.core.moments import iso
+from groupledger.core.text import shortened
 
 if TYPE_CHECKING:
     from groupledger.answers.readiness import Forecast, GroupReadiness, ReadinessReport
@@ -91,7 +89,7 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
 
 def _row(each: GroupReadiness) -> tuple[object, ...]:
     from groupledger.answers.generations import CLASSIC
-    from groupledger.answers.recorded_states import CONSUMER
+    from groupledger.answers.states import CONSUMER
 
     moves = [forecast.moves for forecast in each.forecasts] or [None, None]
     codes = ", ".join(reason.code for reason in each.reasons) or None

@@ -10,11 +10,9 @@ import click
 
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.fitting import Column
-from groupledger.cli.listeners import plain_entry
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
-from groupledger.cli.since import takes_scope
+from groupledger.cli.options import Job, takes_config, takes_scope
+from groupledger.cli.output import Column, plain
+from groupledger.cli.scripts import plain_entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
     from groupledger.listener import Entry
-    from groupledger.pipeline.verify import Verification
+    from groupledger.pipeline.rebuild import Verification
 
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 64
@@ -160,7 +158,7 @@ def _row(group: ReplayedGroup) -> tuple[object, ...]:
 
 
 def _verified(job: Job, run_id: str) -> None:
-    from groupledger.pipeline.verify import verify
+    from groupledger.pipeline.rebuild import verify
 
     spark = job.spark_for_ledger()
     with job.output.status("making the run again"):
@@ -188,14 +186,14 @@ def _tell_verified(output: Output, answer: Verification) -> None:
 
 
 def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
-    from groupledger.core.user_code import prints_to_stderr
+    from groupledger.core.faults import prints_to_stderr
     from groupledger.listener.naming import find_listener
 
     make = find_listener(listener)  # before anything is read
     with job.output.status("reading the group's history"):
         from groupledger.answers.recorded_history import group_log, recorded_history
         from groupledger.core.protocol.recorded import recorded_calls
-        from groupledger.listener.recorded import rehearse_commits, rehearse_history
+        from groupledger.listener.rehearsal import rehearse_commits, rehearse_history
 
         reader = job.reader()
         history = recorded_history(reader, group, cluster)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from groupledger.core.faults import Fault
+from groupledger.answers.spoken import numbered
+from groupledger.cli.output import say
+from groupledger.core.faults import Fault, prints_to_stderr
+from groupledger.core.moments import from_millis, iso
+
+if TYPE_CHECKING:
+    from groupledger.cli.options import Job
+    from groupledger.core.custom.naming import CustomAssignor
+    from groupledger.core.protocol.recorded_clients import GroupStart
+    from groupledger.listener import Entry
+
 
 YAML = (".yaml", ".yml")
 JSON = ".json"
@@ -84,3 +95,144 @@ class _Values:
 def _key(key: Any) -> str:
     """A topic may be called 3 or 2024-01-01; as JSON has them, they are texts."""
     return key if isinstance(key, str) else json.dumps(key, default=str).strip('"')
+
+
+# `groupledger simulate --from-ledger GROUP`: scripts go on where a recorded group stands.
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStart:
+    """The group that scripts start from."""
+
+    job: Job
+    group: str
+    cluster: str | None
+
+
+def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLines]:
+    """Return these scripts, each with the group's recorded members before its events, over its and the group's topics.
+
+    Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `members_now`; TOPIC_NOT_LISTED where a script does not say how
+    many partitions a topic has that no listing names.
+    """
+    from groupledger.answers.recorded_history import members_now
+    from groupledger.core.protocol.script import Script
+    from groupledger.core.protocol.script_json import write_script
+
+    scripts = [ScriptLines(file.named, list(file.lines)) for file in files]
+    recorded, counts = members_now(start.job.reader(), start.group, start.cluster, _topics_named(scripts))
+    there = {topic: count for topic, count in counts.items() if count is not None}
+    joins = write_script(Script(there, recorded.joins), start.group)["events"]
+    say(f"{start.group} {_told(recorded, there)}")
+    wanted = {topic for join in recorded.joins for topic in join.topics} - counts.keys()
+    before = _Before(recorded.generation, there, tuple(sorted(wanted)), joins)
+    return [ScriptLines(file.named, [before.put(line) for line in file.lines]) for file in scripts]
+
+
+def _topics_named(files: Iterable[ScriptLines]) -> set[str] | None:
+    """Return the topics that events of these scripts name; None where one subscribes by a pattern: all may match."""
+    scripts = filter(None, (_object(line) for file in files for line in file.lines))
+    lists = [found.get("events") for found in scripts]
+    events = [each for some in lists if isinstance(some, list) for each in some if isinstance(each, dict)]
+    if any(each.get("topic_regex") is not None for each in events):
+        return None
+    named = [each["topics"] if isinstance(each.get("topics"), list) else [each.get("topic")] for each in events]
+    return {topic for some in named for topic in some if isinstance(topic, str)}
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    """Return the JSON object of a line; None for all else, which is left for the reader of scripts to refuse."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _told(recorded: GroupStart, counts: dict[str, int]) -> str:
+    """Return what the scripts start from, as a sentence without its subject."""
+    at = iso(from_millis(recorded.snapshot.observed_at))
+    number = "group epoch" if recorded.snapshot.group_type == "consumer" else "generation"
+    state = f"starts as recorded at {at}: {number} {recorded.generation}"
+    if not recorded.joins:
+        return f"{state}, no members"
+    held = {each for join in recorded.joins if join.seat is not None for each in join.seat.assigned}
+    topics = {topic for join in recorded.joins for topic in join.topics}
+    wanted = {(topic, number) for topic in topics for number in range(counts.get(topic, 0))}
+    away = len(wanted - held)
+    return f"{state}, {numbered(len(recorded.joins), 'member')}, {numbered(away, 'partition')} without an owner"
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What comes before the events of each script; `unlisted` topics are in no listing."""
+
+    generation: int
+    counts: dict[str, int]
+    unlisted: tuple[str, ...]
+    joins: list[dict[str, Any]]
+
+    def put(self, line: str) -> str:
+        """Return a script line whose events come after these."""
+        found = _object(line)
+        if found is None:
+            return line
+        topics, events = found.get("topics", {}), found.get("events", [])
+        if isinstance(topics, dict):
+            unknown = [each for each in self.unlisted if each not in topics]
+            if unknown:
+                told = f"no topic listing names {unknown[0]!r}, which members subscribe to"
+                raise Fault("TOPIC_NOT_LISTED", f"{told}; expected its partitions in the script's topics")
+            found["topics"] = {**self.counts, **topics}
+        found["generation"] = self.generation
+        if isinstance(events, list):
+            found["events"] = [*self.joins, *events]
+        return json.dumps(found)
+
+
+# Run users' listeners from the command line: scripts played with them, and a journal of their actions.
+
+
+def plain_entry(entry: Entry) -> dict[str, Any]:
+    """Convert one entry of a journal to plain values."""
+    named = ", ".join(f"{topic}-{number}" for topic, number in entry.partitions)
+    return {
+        "member": entry.member,
+        "callback": entry.callback.value,
+        "did": entry.did,
+        "partitions": named,
+        "offsets": [offset for offset, *_ in entry.offsets],
+        "generation": entry.generation,
+        "error": entry.error,
+        **({} if entry.at_ms is None else {"at_ms": entry.at_ms}),
+    }
+
+
+def rehearse_lines(
+    lines: Iterable[str], listener: str, custom: Mapping[str, CustomAssignor] | None = None, *, metrics: bool = False
+) -> Iterator[str]:
+    """Yield one result line per script line, as `simulate_lines` does, with the journal of such listeners.
+
+    Raises Fault: LISTENER_NOT_FOUND, LISTENER_NOT_MADE.
+    """
+    from groupledger.core.protocol.script_json import read_line, refused_line, result_of
+    from groupledger.core.text import json_text
+    from groupledger.listener import rehearse
+    from groupledger.listener.naming import NOT_MADE, find_listener
+
+    make = find_listener(listener)
+    for number, line in enumerate(lines, 1):
+        name, script = read_line(line)
+        try:
+            if isinstance(script, Fault):
+                raise script
+            with prints_to_stderr():
+                played = rehearse(script, make, custom=custom)
+        except Fault as fault:
+            if fault.code == NOT_MADE:
+                raise
+            yield json_text(refused_line(name, number, fault))
+            continue
+        journal = [plain_entry(entry) for entry in played.journal]
+        result = result_of(name, played.settlements, metrics=metrics)
+        yield json_text({**result, "convicted": len(played.convicted), "journal": journal})

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from groupledger.cli.cluster import takes_cluster
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import DEFAULT_CONFIG, Job, takes_config
+from groupledger.cli.options import DEFAULT_CONFIG, Job, takes_cluster, takes_config
 from groupledger.cli.output import mark, plain, print_exact, say
 from groupledger.core.faults import Fault
 
@@ -21,7 +20,7 @@ def new_config(file: str) -> None:
 
     An existing file is kept, and that is an error.
     """
-    from groupledger.config.sample import TEMPLATE
+    from groupledger.config.loading import TEMPLATE
 
     text = TEMPLATE.read_text(encoding="utf-8")
     if file == "-":
@@ -41,7 +40,7 @@ def new_config(file: str) -> None:
 def init(job: Job) -> None:
     """Create the ledger's tables in the configured location. A second run changes nothing."""
     from groupledger.sinks.ledger import init as make
-    from groupledger.sinks.placement import require_lasting_catalog
+    from groupledger.sinks.ledger import require_lasting_catalog
 
     spark = job.spark()
     require_lasting_catalog(spark, job.place())
@@ -65,7 +64,7 @@ def doctor(job: Job, *, deep: bool) -> None:
     Exit code 2 when anything is wrong.
     """
     from groupledger.config.settings import CLUSTERS
-    from groupledger.pipeline.cluster_rights import cluster_checks as ask
+    from groupledger.pipeline.cluster import cluster_checks as ask
     from groupledger.pipeline.doctor import doctor as examine
 
     folder = job.config.spark.jars

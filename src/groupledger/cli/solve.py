@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from groupledger.cli.custom import custom_assignors
+from groupledger.cli.options import custom_assignors
 from groupledger.cli.output import print_exact
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from groupledger.core.custom.limits import CustomLimits
+    from groupledger.core.custom.group import CustomLimits
 
 
 @click.command(short_help="Compute assignments from JSON lines; no Spark.")
@@ -44,6 +44,6 @@ def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -
 
 def _answers(lines: Iterable[str], custom: tuple[str, ...], limits: CustomLimits) -> Iterator[str]:
     from groupledger.core.custom.naming import find_all
-    from groupledger.core.scenario import solve_lines
+    from groupledger.core.scenarios.solving import solve_lines
 
     return solve_lines(lines, custom=find_all(custom, limits))

@@ -10,7 +10,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config
 from groupledger.cli.output import plain, print_exact
-from groupledger.core.visible_text import json_text
+from groupledger.core.text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def views(job: Job) -> None:
 
     Only for a ledger in a catalog (`ledger.catalog`). Existing views are replaced.
     """
-    from groupledger.pipeline.views import create_views, require_catalog
+    from groupledger.pipeline.frames import create_views, require_catalog
 
     place = job.place()
     require_catalog(place)
@@ -88,7 +88,7 @@ def views(job: Job) -> None:
 
 
 def _list_views(job: Job) -> None:
-    from groupledger.answers.view_page import views as known
+    from groupledger.answers.reader import views as known
 
     job.output.table(["view", "what it holds"], [(view.name, view.comment) for view in known().values()])
     told = [{"view": view.name, "comment": view.comment} for view in known().values()]

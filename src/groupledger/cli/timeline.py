@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, told_apart
-from groupledger.cli.fitting import WIDE, Column
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
-from groupledger.cli.times import read_time
-from groupledger.core.length import length
-from groupledger.core.moment import clock, dates_once
-from groupledger.core.partition import topic_partition
-from groupledger.core.short_names import shortened
+from groupledger.cli.options import Job, read_time, takes_config
+from groupledger.cli.output import WIDE, Column, plain
+from groupledger.core.log.topics import topic_partition
+from groupledger.core.moments import clock, dates_once
+from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from groupledger.answers.tenures import OwnerSpan, PartitionTimeline
     from groupledger.answers.timeline import Timeline, TimelineEntry
     from groupledger.cli.output import Output
-    from groupledger.core.since import Bound
+    from groupledger.core.moments import Bound
 
 Bounds = tuple["Bound | None", "Bound | None"]
 """Since and until, as given."""

@@ -10,14 +10,11 @@ import click
 
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.fitting import WIDE, Column
-from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
-from groupledger.cli.times import read_moment, read_time
-from groupledger.core.length import length
-from groupledger.core.moment import clock
-from groupledger.core.partition import topic_partition
-from groupledger.core.short_names import shortened
+from groupledger.cli.options import Job, read_moment, read_time, takes_config
+from groupledger.cli.output import WIDE, Column, plain
+from groupledger.core.log.topics import topic_partition
+from groupledger.core.moments import clock
+from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

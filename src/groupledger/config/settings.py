@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any
 
-from groupledger.core.custom.limits import MEMORY_MB, SECONDS, CustomLimits
+from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.custom.naming import SOLVED_ALONE, may_be_custom
 from groupledger.core.faults import Fault
-from groupledger.core.log_layouts import FIELDS
-from groupledger.core.registry import BY_NAME
+from groupledger.core.log.layouts import FIELDS
+from groupledger.core.rebalance.registry import BY_NAME
 
 ASSIGNORS = ("recorded", *BY_NAME)
 SNAPSHOTS = "snapshots"
@@ -34,7 +34,7 @@ MEMBERSHIPS = (
     *("cluster_id", "group_id", "observed_at", "member_id", "topics", "owned", "generation", "rack", "member_order"),
     *("group_instance_id", "client_id", "host", "user_data", "assignor", "topic", "partitions", "racks", "topic_id"),
 )
-"""Columns of a table of memberships, and of its topics (`tables.given`)."""
+"""Columns of a table of memberships, and of its topics (`tables.facts`)."""
 KEYS_OF_KINDS = {
     "table": (TABLE, SNAPSHOTS),
     "topics": (SNAPSHOTS,),

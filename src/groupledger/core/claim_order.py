@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.javaorder import computed_map_order
-from groupledger.core.kernels import kernel, run
+from groupledger.core.arrays.java_orders import computed_map_order
+from groupledger.core.arrays.kernels import kernel, run
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 def user_data_order(start: LongArray, topic: IntArray, hashes: IntArray) -> LongArray:

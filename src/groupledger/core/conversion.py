@@ -43,7 +43,7 @@ class Obstacle:
 NOT_CONSUMERS = Obstacle(
     "NOT_CONSUMERS", Effect.BLOCKS, "its protocol type is not `consumer` (Kafka Connect, a registry): never converted"
 )
-STREAMS = Obstacle(
+IS_STREAMS = Obstacle(
     "STREAMS",
     Effect.BLOCKS,
     "Kafka Streams with its own assignor: it has a group type of its own, and no `consumer` one",
@@ -127,7 +127,7 @@ REBALANCE_STORM = Obstacle(
 )
 
 OBSTACLES = (
-    *(NOT_CONSUMERS, STREAMS, ASSIGNMENT_HAS_USER_DATA),
+    *(NOT_CONSUMERS, IS_STREAMS, ASSIGNMENT_HAS_USER_DATA),
     *(NO_MEMBERS_RECORDED, INCOMPLETE_RECORD, ASSIGNMENT_NOT_KEPT, RECORD_NOT_READ, SUBSCRIPTION_NOT_KNOWN),
     *(CLIENT_NOT_KNOWN, CUSTOM_ASSIGNOR, CLIENT_LACKS_KIP_848),
     *(EMPTY_NOW, MIXED_MEMBERS, REBALANCE_STORM, STATIC_MEMBERS, COPARTITIONED, SEVERAL_ASSIGNORS),

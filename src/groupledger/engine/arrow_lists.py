@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
 
-from groupledger.core import ragged
-from groupledger.core.batch import NONE
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.arrays.ragged import Mask, MemberSlots, Slots
     from groupledger.core.history.rows import Assignment
-    from groupledger.core.slots import Mask, MemberSlots, Slots
+
 
 Column = Any
 """A pyarrow array. Its stubs name one class a type, and these columns' types are data."""
@@ -164,3 +167,22 @@ def wire_array(lists: MemberSlots, slots: Slots, topics: Mapping[str, Column], k
 def listed(start: LongArray | IntArray, values: Column, kind: Any) -> Column:
     """A list column from where each list begins, and the values."""
     return pa.ListArray.from_arrays(pa.array(start.astype(np.int32, copy=False)), values, type=kind)
+
+
+# Arrow's types for Spark's, as Spark expects them back from a worker.
+
+
+def arrow_schema(fields: Iterable[StructField]) -> pa.Schema:
+    """Return the schema of these columns, each of which may be null."""
+    return pa.schema([(field.name, arrow_type(field.dataType)) for field in fields])
+
+
+def arrow_type(kind: Any) -> pa.DataType:
+    """Return the Arrow type Spark expects for a Spark type; timestamps are UTC microseconds."""
+    if isinstance(kind, TimestampType):
+        return pa.timestamp("us", tz="UTC")
+    if isinstance(kind, StructType):
+        return pa.struct([pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return pa.list_(pa.field("element", arrow_type(kind.elementType), kind.containsNull))
+    return to_arrow_type(kind)

@@ -16,7 +16,7 @@ from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, a
 from groupledger.core.protocol.metrics import HOUR_MS, Metric, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.envelope import ENVELOPE, as_table, columns_of, sealed
 from groupledger.tables import CALLBACKS, METRICS, Table
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from groupledger.engine.table_files import FilesOfAttempt
+    from groupledger.engine.envelope import FilesOfAttempt
 
 
 TABLES = (CALLBACKS, METRICS)

@@ -13,15 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core import ragged
-from groupledger.core.batch import NONE, GroupBatch
-from groupledger.core.choice import Choice
-from groupledger.core.custom.batches import Texts
-from groupledger.core.javaorder import hash_utf8, rank_utf8
-from groupledger.core.kernels import run
-from groupledger.core.registry import BY_NAME, REMEMBERING
-from groupledger.core.snapshots import GREATEST, NamedLists, Snapshots, number_topics
-from groupledger.core.verdict import Verdict
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE, GroupBatch
+from groupledger.core.arrays.java_orders import hash_utf8, rank_utf8
+from groupledger.core.arrays.kernels import run
+from groupledger.core.arrays.snapshots import GREATEST, NamedLists, Snapshots, number_topics
+from groupledger.core.custom.contract import Texts
+from groupledger.core.rebalance.computation import Choice
+from groupledger.core.rebalance.registry import BY_NAME, REMEMBERING
+from groupledger.core.rebalance.step import Form
+from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, STICKY, STRAY_PREFIX, taken
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import (
@@ -36,20 +37,19 @@ from groupledger.engine.arrow_lists import (
     valid,
     wire,
 )
-from groupledger.engine.bucket_parts import Parts
 from groupledger.engine.coordinators import coordinator_verdicts
-from groupledger.engine.rejections import Rejections
-from groupledger.engine.replica_racks import with_racks
+from groupledger.engine.rows import Parts
 from groupledger.engine.topic_catalogue import TopicCatalogue, TopicsAt
-from groupledger.engine.unrecomputed import reasons, without_assignor
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import IntArray, LongArray
+    from collections.abc import Sequence
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.arrays.ragged import Mask
+    from groupledger.core.arrays.snapshots import TopicViews
     from groupledger.core.custom.naming import CustomAssignor
-    from groupledger.core.slots import Mask
-    from groupledger.core.step import Form
-    from groupledger.engine.calculation import Calculation
+
 
 NAMES = tuple(sorted(BY_NAME))
 
@@ -397,3 +397,244 @@ class _Bucket:
         unversioned = integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0
         memory: Mask = remembering[ragged.owners(self.member_start)] | unversioned
         return memory
+
+
+# What a bucket is computed with: the same for all buckets of a run.
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """All that a bucket's call needs to know beside its rows: a few words and the topics, pickled with the UDF."""
+
+    scenario: str
+    form: Form
+    max_partitions: int = 4_000_000  # of the topics of one group
+    custom: tuple[CustomAssignor, ...] = ()  # a worker has these imported, in processes of their own, and no others
+    coordinator: str | None = None  # judge KIP-848 targets; the assignor of members that ask for none. None: do not
+    topics: TopicCatalogue | None = None  # None: none is listed
+    attributes: bool = True  # ask which client library's assignor gave a record that differs from Kafka's
+    carried: bool = False  # each snapshot starts from what the one before was given, not from what it recorded
+    stated: bool = False  # the rows are nobody's record: see `core.rebalance.computation.Choice`
+
+    @property
+    def catalogue(self) -> TopicCatalogue:
+        """The topics."""
+        from groupledger.engine.topic_catalogue import TopicCatalogue
+
+        return TopicCatalogue.of_rows([]) if self.topics is None else self.topics
+
+
+# Groups that cannot be computed, found before anything is: code and message each, and the others go on.
+
+MEMBER_TWICE = "MEMBER_TWICE"
+NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT"
+PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT"
+ID_OVER_LIMIT = "ID_OVER_LIMIT"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejections:
+    """Code and message by group row; `mask` [G+1] is True there (and False at the end, for rows of no group)."""
+
+    by_group: dict[int, tuple[str, str]]
+    mask: Mask
+
+    @staticmethod
+    def of_rows(groups: pa.Table, members: pa.Table, tie: LongArray) -> Rejections:
+        """Those that the rows alone show; of several for one group the last kind here counts.
+
+        `tie`: the group row of each member row, NONE where its snapshot is only one before.
+        """
+        found = {
+            **_twice(members, tie),
+            **_unnamed(members, tie),
+            **_before(groups),
+        }
+        return Rejections._of(found, len(groups))
+
+    def with_topics(self, topics: TopicsAt, topic_group: LongArray, names: Column, max_partitions: int) -> Rejections:
+        """These, and those that the topics of the others show. `topic_group`, `names`: of each topic row."""
+        found = {
+            **_too_many_partitions(topics.views, topic_group, len(self.mask) - 1, max_partitions),
+            **_negative_counts(topics, topic_group, names),
+        }
+        return Rejections._of(found | self.by_group, len(self.mask) - 1) if found else self
+
+    @staticmethod
+    def _of(found: dict[int, tuple[str, str]], groups: int) -> Rejections:
+        mask = np.zeros(groups + 1, np.bool_)
+        mask[list(found)] = True
+        return Rejections(found, mask)
+
+
+def _before(groups: pa.Table) -> dict[int, tuple[str, str]]:
+    """What the pipeline rejected before the shuffle."""
+    codes, messages = column(groups, r.FAULT_CODE), column(groups, r.FAULT_MESSAGE)
+    rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
+    return {int(row): (codes[row].as_py(), messages[row].as_py()) for row in rows}
+
+
+def _twice(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
+    own = np.flatnonzero(group >= 0)
+    ids: Column = column(members, c.MEMBER_ID).take(pa.array(own))
+    _, (code,) = encode([ids])
+    keys = group[own] * (int(code.max(initial=0)) + 1) + code
+    order = np.argsort(keys, kind="stable")
+    again = order[1:][np.diff(keys[order]) == 0]
+    return {
+        int(group[own[row]]): (
+            MEMBER_TWICE,
+            f"member {ids[int(row)].as_py()!r} stands twice in the snapshot; expected once; "
+            "mend the rows of member_snapshots",
+        )
+        for row in again[np.argsort(-code[again], kind="stable")]
+    }
+
+
+def _negative_counts(topics: TopicsAt, group: LongArray, names: Column) -> dict[int, tuple[str, str]]:
+    catalogue, change = topics.catalogue, topics.change
+    rows = np.flatnonzero(change != NONE)
+    return {
+        int(group[row]): (
+            NEGATIVE_PARTITION_COUNT,
+            f"partition count of topic {names[int(row)].as_py()!r} is {int(catalogue.listings.count[change[row]])}; "
+            "expected >= 0; mend the rows of topic_snapshots",
+        )
+        for row in rows[catalogue.negative[change[rows]]]
+    }
+
+
+def _too_many_partitions(
+    views: TopicViews, group: LongArray, groups: int, max_partitions: int
+) -> dict[int, tuple[str, str]]:
+    """By the largest count of any moment that may be tried: nothing is laid out for a group that claims too much."""
+    most = np.max([views.now, views.before, views.before_that, views.after], axis=0, initial=0)
+    total = np.bincount(group, weights=most, minlength=groups)
+    return {
+        int(row): (
+            PARTITIONS_OVER_LIMIT,
+            f"topics of the group have {int(total[row])} partitions; expected at most {max_partitions} "
+            "(limits.max_partitions_per_group)",
+        )
+        for row in np.flatnonzero(total > max_partitions)
+    }
+
+
+def _unnamed(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
+    """The pipeline nulls a member id over the limit before the shuffle."""
+    unnamed = ~valid(column(members, c.MEMBER_ID)) & (group >= 0)
+    return {
+        int(row): (ID_OVER_LIMIT, "a member id is longer than allowed; expected at most limits.max_id_bytes")
+        for row in group[unnamed]
+    }
+
+
+# Groups that none of our assignors can answer for: nothing is wrong with them, so what was recorded stands.
+
+UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR"
+NO_ASSIGNOR = "NO_ASSIGNOR"
+OTHER_PROTOCOL_TYPE = "OTHER_PROTOCOL_TYPE"
+OTHER_GROUP_TYPE = "OTHER_GROUP_TYPE"
+
+OTHER_TYPES = {"share": Verdict.CANNOT_TELL_SHARE_GROUP, "streams": Verdict.CANNOT_TELL_STREAMS_GROUP}
+"""Types of groups that are recorded and not recomputed."""
+CANNOT_BE_ASKED = (
+    Verdict.CANNOT_TELL_ASSIGNOR,
+    Verdict.CANNOT_TELL_NO_ASSIGNOR,
+    Verdict.CANNOT_TELL_PROTOCOL_TYPE,
+    *OTHER_TYPES.values(),
+)
+MOST_SHOWN = 200
+"""Characters of a name that anybody may have given himself."""
+
+
+def without_assignor(groups: pa.Table, names: Sequence[str], peopled: Mask) -> IntArray:
+    """[G] the verdict on groups with members that are of a type of their own, or whose chosen assignor is none of
+    `names`; NONE for others.
+    """
+    chosen = column(groups, r.CHOSEN)
+    unknown = pc.and_(chosen.is_valid(), pc.invert(pc.is_in(chosen, value_set=pa.array(names, pa.string()))))
+    unnamed = pc.fill_null(pc.equal(chosen, ""), False).to_numpy(zero_copy_only=False)
+    verdict = np.where(unnamed, Verdict.CANNOT_TELL_NO_ASSIGNOR, Verdict.CANNOT_TELL_ASSIGNOR)
+    found = np.where(unknown.to_numpy(zero_copy_only=False), verdict, NONE)
+    types = column(groups, c.GROUP_TYPE)
+    for group_type, cannot_tell in OTHER_TYPES.items():
+        found[pc.fill_null(pc.equal(types, group_type), False).to_numpy(zero_copy_only=False)] = cannot_tell
+    return np.where(peopled, found, NONE).astype(np.int32)
+
+
+def reasons(
+    groups: pa.Table, without: IntArray, prejudged: IntArray, names: Sequence[str]
+) -> dict[int, tuple[str, str]]:
+    """Code and message by group row. `without` is of `without_assignor`; `prejudged` has other kinds of groups."""
+    verdict = np.where(without == NONE, prejudged, without)
+    rows = np.flatnonzero(np.isin(verdict, CANNOT_BE_ASKED))
+    return {int(row): _reason(groups, int(row), Verdict(int(verdict[row])), names) for row in rows}
+
+
+def _reason(groups: pa.Table, row: int, verdict: Verdict, names: Sequence[str]) -> tuple[str, str]:
+    def of(name: str) -> str:
+        return repr(column(groups, name)[row].as_py())[:MOST_SHOWN]
+
+    if verdict is Verdict.CANNOT_TELL_PROTOCOL_TYPE:
+        return OTHER_PROTOCOL_TYPE, (
+            f"protocol type is {of(c.PROTOCOL_TYPE)}; expected 'consumer': what members say and are given has another "
+            "form; its bytes are in log_records"
+        )
+    if verdict in OTHER_TYPES.values():
+        return OTHER_GROUP_TYPE, (
+            f"the group is of type {of(c.GROUP_TYPE)}, whose coordinator's assignor is not recomputed here; "
+            "what was recorded stands"
+        )
+    if verdict is Verdict.CANNOT_TELL_NO_ASSIGNOR:
+        return NO_ASSIGNOR, (
+            "the record names no assignor; what was recorded stands; "
+            f"to recompute it, name one of {', '.join(sorted(names))} for this group in assign.overrides"
+        )
+    if column(groups, c.GROUP_TYPE)[row].as_py() != "classic":
+        return UNKNOWN_ASSIGNOR, (
+            f"the group is of type {of(c.GROUP_TYPE)}, and its coordinator's assignor is not uniform or range; "
+            "what was recorded stands"
+        )
+    return UNKNOWN_ASSIGNOR, (
+        f"assignor is {of(r.CHOSEN)}; expected one of {', '.join(sorted(names))}; what was recorded stands; "
+        "to recompute it, write it as a custom assignor of this name and give its module:function for this group in "
+        "assign.overrides (docs/guides/decide/write-an-assignor.md)"
+    )
+
+
+# Racks of members and of partition replicas as codes (KIP-881), only where both are known.
+
+
+def with_racks(batch: GroupBatch, members: pa.Table, topics: TopicsAt) -> GroupBatch:
+    """The batch with racks. An empty rack is none, as the Java client reads it (librdkafka sends "").
+
+    A listing whose racks are not one list a partition says nothing of them.
+    """
+    rack = column(members, c.RACK_ID)
+    rack = pc.if_else(pc.equal(rack, ""), None, rack)
+    if rack.null_count == len(rack) or not topics.catalogue.has_racks():
+        return batch
+    topic_row = np.flatnonzero(topics.change != NONE)
+    racks = topics.catalogue.racks(topics.change[topic_row])
+    if racks.null_count == len(racks):
+        return batch
+    partitions = pc.list_flatten(racks)
+    _, (member_rack, replica_rack) = encode([rack, pc.list_flatten(partitions)])
+    counts = np.maximum(batch.topic_partitions, 0).astype(np.int64)
+    listed, replicas = list_starts(racks), list_starts(partitions)
+    first = np.full(len(counts), NONE, np.int64)
+    complete = np.diff(listed) == counts[topic_row]
+    first[topic_row[complete]] = listed[:-1][complete]
+    topic_start = ragged.starts(counts)
+    owner = ragged.owners(topic_start)
+    known = first[owner] != NONE
+    source = np.where(known, first[owner] + ragged.places(topic_start), len(replicas) - 1)
+    start, at = ragged.take(np.append(replicas, replicas[-1]), source)
+    return replace(
+        batch,
+        member_rack=member_rack,
+        rack_topic_start=topic_start,
+        rack_start=start,
+        rack_code=replica_rack[at],
+    )

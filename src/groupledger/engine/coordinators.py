@@ -12,17 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core.batch import NONE
-from groupledger.core.verdict import Verdict
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.rebalance.verdict import Verdict
 from groupledger.engine.arrow_lists import column
-from groupledger.engine.bucket_parts import Parts
-from groupledger.engine.rows import RECORD_COLUMNS
+from groupledger.engine.rows import RECORD_COLUMNS, Parts
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.server.judgement import IdentifiedChange, Judgement
-    from groupledger.core.assignors.server.log import Logged
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.assignors.server.judgement import IdentifiedChange, Judgement, Logged
     from groupledger.core.history.topics import TopicChange
     from groupledger.engine.topic_catalogue import TopicsAt
 
@@ -131,7 +129,7 @@ def _judged(
 
 def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:
     """Rows of RECORD_COLUMNS -> records by offset; of two at one offset the one that the fold kept."""
-    from groupledger.core.wire.faults import DecodeFault
+    from groupledger.core.wire.codec import DecodeFault
     from groupledger.core.wire.offsets_log import decode
 
     ordered = sorted(log, key=lambda row: (row[1], row[2], row[3] or b"", row[4] is not None, row[4] or b""))
@@ -144,9 +142,9 @@ def _logged(log: Sequence[tuple[Any, ...]]) -> Iterator[Logged]:
 
 
 def _as_judged(change: TopicChange) -> IdentifiedChange:
-    from groupledger.core.assignors.server.group import TopicId
     from groupledger.core.assignors.server.judgement import IdentifiedChange
-    from groupledger.core.wire.primitives import uuid_bytes
+    from groupledger.core.assignors.server.server_group import TopicId
+    from groupledger.core.wire.codec import uuid_bytes
 
     try:
         known = TopicId(uuid_bytes(change.topic_id or ""))

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from groupledger.core.custom.limits import DEFAULT, CustomLimits
+from groupledger.core.custom.group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
@@ -75,7 +75,7 @@ def _told(fields: Iterable[_Field[T]], of: T) -> dict[str, Any]:
 
 
 def _kind(settled: Settlement) -> str:
-    from groupledger.core.protocol.story import NAMES  # 0.2 s, and the driver needs none of it
+    from groupledger.core.protocol.script_json import NAMES  # 0.2 s, and the driver needs none of it
 
     return NAMES[type(settled.event)]
 
@@ -192,8 +192,8 @@ def _collecting_rarely() -> Iterator[None]:
 
 def _played(pairs: Iterator[tuple[str, str]], custom: Mapping[str, CustomAssignor]) -> Iterator[list[dict[str, Any]]]:
     """Rows of some groups at a time."""
+    from groupledger.core.protocol.script_json import read_line
     from groupledger.core.protocol.simulator import simulate_all
-    from groupledger.core.protocol.story import read_line
 
     while some := list(islice(pairs, TOGETHER)):
         read: list[Script | Fault] = [read_line(line)[1] for _, line in some]

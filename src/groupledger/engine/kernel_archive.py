@@ -14,9 +14,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from groupledger import __version__
+from groupledger.core.arrays.kernels import VARIABLE, kind, roots
 from groupledger.core.digest import code_digest
 from groupledger.core.faults import Fault
-from groupledger.core.kernel_folders import VARIABLE, kind, roots
 from groupledger.engine.jars import spark_version
 
 WARM_UP = "groupledger.engine.kernel_warmup"

@@ -2,8 +2,8 @@
 
     python -m groupledger.engine.kernel_warmup          # once a machine and user; part of `make setup`
 
-A bucket is a few thousand groups: worth loading compiled kernels, never worth compiling them (`core.kernels`). So a
-machine where nobody compiled them would stay with the interpreter.
+A bucket is a few thousand groups: worth loading compiled kernels, never worth compiling them (`core.arrays.kernels`).
+So a machine where nobody compiled them would stay with the interpreter.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.server.assign import assign
-from groupledger.core.assignors.server.certainty import certainty
-from groupledger.core.assignors.server.group import encode
-from groupledger.core.assignors.server.scenario import read
+from groupledger.core.assignors.server.judgement import certainty
+from groupledger.core.assignors.server.server_group import encode
 from groupledger.core.history import FoldSettings
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
+from groupledger.core.scenarios.solving import read
 from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, OffsetCommit, RecordKind, encode_key, encode_value
 from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.buckets import compute
-from groupledger.engine.calculation import Calculation
-from groupledger.engine.folding import fold_table
+from groupledger.engine.codec import Calculation
+from groupledger.engine.fold_slices import fold_table
 from groupledger.engine.row_hashes import hash_sums
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import BY_NAME

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -21,12 +23,16 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from groupledger.engine.arrow_lists import column, integers, nulled, whole
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from groupledger.core.arrays.batch import LongArray
+
 
 BUCKET = "bucket"
 ROW_KIND = "row_kind"
@@ -110,3 +116,36 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
     """Topic by topic, as on Kafka's wire, in the order given; a topic's partitions stand together."""
     grouped = groupby(partitions, key=itemgetter(0))
     return [{c.TOPIC: topic, c.PARTITIONS: [number for _, number in some]} for topic, some in grouped]
+
+
+# The rows of a bucket by kind: one table of all of them comes from Spark, with empty lists for null ones.
+
+
+class Parts(NamedTuple):
+    """The rows of a bucket by kind, with their null lists; groups by snapshot id."""
+
+    groups: pa.Table
+    members: pa.Table
+    records: pa.Table
+
+
+def parts_of(table: pa.Table) -> Parts:
+    """Take a bucket's table apart. Every row is used: a row of no known kind is a bug of ours."""
+    kind = integers(column(whole(table.select([ROW_KIND])), ROW_KIND), -1)
+    groups, *others = parts = [_of_kind(table, kind, each) for each in FIELDS]
+    if sum(map(len, parts)) != len(table):
+        unknown = sorted(set(kind.tolist()) - FIELDS.keys())
+        raise AssertionError(f"rows of kinds {unknown} in a bucket; expected {sorted(FIELDS)}")
+    return Parts(groups.take(pc.sort_indices(column(groups, c.SNAPSHOT_ID))).combine_chunks(), *others)
+
+
+def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
+    """The rows of one kind with the columns that are theirs, and their null lists null again."""
+    rows = whole(table.select(FIELDS[wanted]).filter(pa.array(kind == wanted)))
+    absent = integers(column(rows, ABSENT), 0)
+    for place, name in enumerate(LISTS):
+        missing = (absent >> place) & 1 == 1
+        if name in FIELDS[wanted] and missing.any():
+            at = rows.schema.get_field_index(name)
+            rows = rows.set_column(at, rows.schema.field(at), nulled(column(rows, name), missing))
+    return rows

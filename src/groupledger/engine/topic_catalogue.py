@@ -14,18 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core import ragged
-from groupledger.core.batch import NONE
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE
 from groupledger.core.digest import digest
-from groupledger.core.listings import Listings
+from groupledger.core.log.listings import Listings
 from groupledger.engine.arrow_lists import Column, column, integers, whole
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
+    from groupledger.core.arrays.batch import LongArray
+    from groupledger.core.arrays.ragged import Mask
+    from groupledger.core.arrays.snapshots import TopicViews
     from groupledger.core.history.topics import TopicChange
-    from groupledger.core.slots import Mask
-    from groupledger.core.snapshots import TopicViews
 
 SINCE = "since"
 """When a change was first listed, in microseconds."""
@@ -55,7 +55,7 @@ class TopicCatalogue:
 
     @cached_property
     def _sorted(self) -> pa.Table:
-        """By cluster and topic, then as `core.change_order` says."""
+        """By cluster and topic, then as `core.log.topics` says."""
         rows = whole(self.table)
         keys = {name: column(rows, name) for name in (c.CLUSTER_ID, c.TOPIC, SINCE)}
         keys["there"] = column(rows, c.PARTITION_COUNT).is_valid().cast(pa.int8())

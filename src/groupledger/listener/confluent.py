@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.user_code import client_module
-from groupledger.listener.errors import UnsupportedOperationError
+from groupledger.core.faults import client_module
+from groupledger.core.protocol.client_api import Callback
 from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (
@@ -19,6 +18,7 @@ from groupledger.listener.view import (
     Offsets,
     OnCommit,
     PartitionInfo,
+    UnsupportedOperationError,
 )
 
 BEGINNING, END = -2, -1

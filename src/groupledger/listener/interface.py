@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.user_code import RAISED
-from groupledger.listener.errors import IllegalArgumentError, raise_one
+from groupledger.core.faults import RAISED
+from groupledger.listener.view import IllegalArgumentError, raise_one
 
 if TYPE_CHECKING:
     from groupledger.listener.view import RebalanceConsumer

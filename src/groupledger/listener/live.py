@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.listener.errors import IllegalStateError, named, raise_one
+from groupledger.core.protocol.client_api import Callback
 from groupledger.listener.hosted import method_of
 from groupledger.listener.interface import RebalanceListener, checked
-from groupledger.listener.view import view_of
+from groupledger.listener.view import IllegalStateError, named, raise_one, view_of
 
 Polled = TypeVar("Polled")
 

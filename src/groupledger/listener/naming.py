@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from groupledger.core.faults import Fault
-from groupledger.core.user_code import RAISED, imported
+from groupledger.core.faults import RAISED, Fault, imported
 from groupledger.listener.interface import Adapted, RebalanceListener
 
 NOT_FOUND = "LISTENER_NOT_FOUND"

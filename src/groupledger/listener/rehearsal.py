@@ -6,24 +6,34 @@ not committed when a partition is revoked are a finding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
+from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.protocol.callbacks import Call
-from groupledger.core.protocol.group_kinds import require_consumers
+from groupledger.core.faults import RAISED
+from groupledger.core.history.group_log import CommittedOffset, RecordedLog
+from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.protocol.client_api import Call, Callback
+from groupledger.core.protocol.recorded import (
+    Certainty,
+    RecordedCall,
+    RecordedTenure,
+    recorded_calls,
+    tenures,
+    with_commits,
+)
 from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.settings_json import require_consumers
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.user_code import RAISED
-from groupledger.listener.broker import SimulatedBroker
-from groupledger.listener.hosted import HostedConsumer
+from groupledger.listener.hosted import EXPELLED, READ_AGAIN, Entry, HostedConsumer, SimulatedBroker
 from groupledger.listener.interface import RebalanceListener
-from groupledger.listener.journal import Entry
-from groupledger.listener.timed import rehearsed
-from groupledger.listener.view import GroupMetadataView
+from groupledger.listener.timed import rehearsed, spending
+from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp, named
 
 Make = Callable[[], RebalanceListener]
 """Makes a listener for each member: usually its class."""
@@ -141,4 +151,242 @@ class RehearsedGroup:
             consumer.poll()
         except RAISED:  # a listener is a user's code and may raise anything
             return consumer.journal[known:]
+        return consumer.journal[known:]
+
+
+# Rehearse a user's listener over the recorded history of a classic group; report what it did and what went wrong.
+#
+# Where the offset commits of the group were kept, they say how far each member had read: in the replay it reads up to
+# each of them and commits it, but for the last one before a partition is given up. That one is the listener's to make.
+
+Timeouts = Mapping[str, int]
+"""Rebalance timeouts in milliseconds by member id."""
+
+
+def rehearse_history(
+    calls: Iterable[RecordedCall], make: Make, *, records: int = RECORDS, timeouts: Timeouts | None = None
+) -> list[Entry]:
+    """Return what listeners did over the calls in recorded history, snapshot by snapshot; members by their member id.
+
+    No commits are known: each assigned partition gets `records` before each snapshot, and only whether a commit was
+    made counts, not its offset. Instance ids, and topics that were never assigned, are unknown.
+    """
+    groups: dict[tuple[str, str], _RecordedGroup] = {}
+    journal: list[Entry] = []
+    for (cluster_id, group_id, _), together in groupby(calls, key=_snapshot):
+        key = (cluster_id, group_id)
+        if key not in groups:
+            groups[key] = _RecordedGroup(make, group_id, SimulatedBroker(exact=False), timeouts or {})
+        group, made = groups[key], list(together)
+        journal += group.pass_time(records, made[0].at_ms, dict.fromkeys(group.consumers, 1))
+        journal += group.replay(made)
+    return journal
+
+
+def rehearse_commits(
+    groups: Sequence[GroupSnapshotRow], members: Iterable[MemberSnapshotRow], log: RecordedLog, make: Make
+) -> list[Entry]:
+    """Do the same over one group (at least one snapshot) whose offset commits are known.
+
+    Offsets in the journal are those of its topics.
+    """
+    members = list(members)
+    calls = {key: list(some) for key, some in groupby(recorded_calls(groups, members), lambda each: each.snapshot_id)}
+    due = _due(groups, members, log)
+    group = _CommittingGroup(make, groups[0].group_id, log.rebalance_timeout_ms)
+    journal: list[Entry] = []
+    for place, snapshot in enumerate(groups):
+        for commit in due.get(place, ()):
+            journal += group.follow(commit)
+        made = calls.get(snapshot.snapshot_id)
+        if made is not None:
+            journal += group.replay(made)
+    for commit in due.get(len(groups), ()):
+        journal += group.follow(commit)
+    return journal
+
+
+def _snapshot(each: RecordedCall) -> tuple[str, str, str]:
+    return each.cluster_id, each.group_id, each.snapshot_id
+
+
+class _DueCommit(NamedTuple):
+    """A recorded commit, and whose it is; None: of nobody in the group.
+
+    `given_up`: the position of the snapshot in which that member gave the partition up. `back`: the offset is less than
+    the one before. `left`: not made in the replay, since it is the last one before the partition is given up.
+    """
+
+    commit: CommittedOffset
+    member_id: str | None = None
+    given_up: int | None = None
+    back: bool = False
+    left: bool = False
+
+
+def _due(
+    groups: Sequence[GroupSnapshotRow], members: Iterable[MemberSnapshotRow], log: RecordedLog
+) -> dict[int, list[_DueCommit]]:
+    """Commits by the place of the snapshot before whose calls they come.
+
+    A cooperative member commits what it gives up after the snapshot that takes it away: that has been read before.
+    """
+    had = tenures(groups, members, log.topics)
+    without_members = [each.offset for each in groups if each.members == 0]
+    places = [each.offset for each in groups]
+    found: list[tuple[int, int, _DueCommit]] = []
+    for partition, commits in log.by_partition().items():
+        for each in _dealt(had.get(partition, []), commits, without_members):
+            place = bisect_left(places, each.commit.log_offset)
+            if each.given_up is not None:
+                place = min(place, bisect_left(places, each.given_up))
+            found.append((place, each.commit.log_offset, each))
+    due: dict[int, list[_DueCommit]] = {}
+    for place, _, each in sorted(found, key=lambda row: row[:2]):
+        due.setdefault(place, []).append(each)
+    return due
+
+
+def _dealt(
+    some: Sequence[RecordedTenure], commits: Sequence[CommittedOffset], without_members: Sequence[int]
+) -> Iterator[_DueCommit]:
+    """The commits of one partition, and whose each is."""
+    before = [each for each in commits if not some or each.log_offset < some[0].taken.offset]
+    yield from map(_DueCommit, before)
+    for tenure, last, own, outside in with_commits(some, commits, without_members):
+        given_up = None if tenure.given_up is None else tenure.given_up.offset
+        reached = None if last is None else last.offset
+        for each in own:
+            back = reached is not None and each.offset is not None and each.offset < reached
+            left = each is own[-1] and given_up is not None
+            yield _DueCommit(each, tenure.member_id, given_up, back=back, left=left)
+            reached = each.offset
+        yield from map(_DueCommit, outside)
+
+
+class RecordedBroker(SimulatedBroker):
+    """Logs of which is known what somebody committed: that far they reach."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached: dict[TopicPartition, int] = {}
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        """Return the highest offset that anybody has committed so far; 0 where nobody has."""
+        return self.reached.get(partition, 0)
+
+    def first_since(self, partition: TopicPartition, at_ms: int) -> OffsetAndTimestamp | None:
+        """Return None: the times of records are unknown."""
+        del partition, at_ms
+        return None
+
+    def forget(self, partition: TopicPartition, offset: int | None) -> None:
+        """Take what nobody in the group committed: where its last owner stopped says nothing any more."""
+        self.last_read.pop(partition, None)
+        if offset is None:
+            self.committed.pop(partition, None)
+        else:
+            self.committed[partition] = OffsetAndMetadata(offset)
+            self.reached[partition] = max(self.reached.get(partition, 0), offset)
+
+
+class RecordedConsumer(HostedConsumer):
+    """A member of a recorded group. What its callbacks spend is held against its rebalance timeout, where known."""
+
+    def __init__(self, member: str, group_id: str, broker: SimulatedBroker, timeout_ms: int | None) -> None:
+        super().__init__(member, group_id, broker=broker)
+        self._timeout_ms = timeout_ms
+        self._spent_ms: int = 0
+
+    def follow(self, due: _DueCommit, broker: RecordedBroker) -> None:
+        """Read up to a recorded commit, and commit as far as was read, unless that is left to the listener.
+
+        What the listener has paused is not read.
+        """
+        partition, offset = due.commit.partition, due.commit.offset
+        if offset is None:
+            broker.forget(partition, None)
+            return
+        broker.reached[partition] = max(broker.reached.get(partition, 0), offset)
+        if partition in self._paused:
+            return
+        if due.back:
+            broker.last_read.pop(partition, None)
+            self.positions[partition] = offset
+        else:
+            self._read_to(partition, offset)
+        if not due.left:
+            broker.commit({partition: OffsetAndMetadata(self.position(partition))})
+
+    def _call(self, listener: RebalanceListener | None, due: Call) -> None:
+        self._spent_ms = 0
+        try:
+            with spending(self._spend):
+                super()._call(listener, due)
+        finally:
+            if self._is_expelled():
+                told = f"{due.callback.value} took {self._spent_ms:,} ms: the group would go on without the member"
+                error = f"{told}; expected less than its rebalance timeout of {self._timeout_ms:,} ms"
+                self._note(EXPELLED, due.partitions, error)
+
+    def _spend(self, ms: int) -> None:
+        self._spent_ms += ms
+
+    def _is_expelled(self) -> bool:
+        return self._timeout_ms is not None and self._spent_ms > self._timeout_ms
+
+    def _judge(self, did: str, partition: TopicPartition, last_offset: int, records: int) -> None:
+        """Note it; where nothing is committed, the next owner begins at a place that is not known."""
+        if did == READ_AGAIN and partition not in self.broker.committed and partition not in self._sought:
+            told = f"nothing is committed of {named([partition])}, which was read up to offset {last_offset}"
+            self._note(did, [partition], f"{told}: the next owner begins where auto.offset.reset says")
+        else:
+            super()._judge(did, partition, last_offset, records)
+
+
+class _RecordedGroup(RehearsedGroup):
+    """One recorded group; members by member id, and in the generation of the snapshot in which they joined."""
+
+    def __init__(self, make: Make, group_id: str, broker: SimulatedBroker, timeouts: Timeouts) -> None:
+        super().__init__(make, group_id, broker)
+        self.generations: dict[str, int | None] = {}
+        self.timeouts = timeouts
+
+    def new_consumer(self, member: str, process: int) -> HostedConsumer:
+        """Make the consumer of a member."""
+        del process  # a new process has a new member id
+        return RecordedConsumer(member, self.group_id, self.broker, self.timeouts.get(member))
+
+    def replay(self, made: Sequence[RecordedCall]) -> list[Entry]:
+        """Make the calls of one snapshot."""
+        self.broker.see(each for call in made for each in call.call.partitions)
+        journal: list[Entry] = []
+        for member_id, polled in groupby(made, key=lambda each: each.member_id):
+            journal += self.poll(member_id, [(each.call, self._enter(each)) for each in polled])
+        for gone in {each.member_id for each in made if each.certainty is Certainty.UNKNOWN_END}:
+            self.consumers.pop(gone, None)
+        return journal
+
+    def _enter(self, called: RecordedCall) -> GroupMetadataView:
+        """Return the member as the coordinator knows it: it enters the generation of a snapshot when it joins."""
+        if called.call.callback is Callback.USER_DATA:
+            self.generations[called.member_id] = called.generation
+        return GroupMetadataView(self.group_id, self.generations.get(called.member_id), called.member_id)
+
+
+class _CommittingGroup(_RecordedGroup):
+    """One recorded group whose offset commits are known."""
+
+    def __init__(self, make: Make, group_id: str, timeouts: Timeouts) -> None:
+        self.logs = RecordedBroker()
+        super().__init__(make, group_id, self.logs, timeouts)
+
+    def follow(self, due: _DueCommit) -> list[Entry]:
+        """Let a recorded commit happen; one of a member that the record never called is of nobody."""
+        consumer = self.consumers.get(due.member_id or "")
+        if not isinstance(consumer, RecordedConsumer) or due.commit.partition not in consumer.assignment():
+            self.logs.forget(due.commit.partition, due.commit.offset)
+            return []
+        known = len(consumer.journal)
+        consumer.follow(due, self.logs)
         return consumer.journal[known:]

@@ -13,7 +13,7 @@ from groupledger.notebook.ingestion import place_of
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.custom.limits import CustomLimits
+    from groupledger.core.custom.group import CustomLimits
     from groupledger.engine.memberships.plan import StepMode
     from groupledger.engine.memberships.tables import ResultTables
     from groupledger.pipeline.assign import AssignSummary
@@ -58,7 +58,7 @@ def assign(
     >>> found.groups[["group_id", "moved", "least_moves", "rounds"]].to_dict("records")
     [{'group_id': 'payments', 'moved': 1, 'least_moves': 1, 'rounds': 2}]
     """
-    from groupledger.core.custom.limits import DEFAULT
+    from groupledger.core.custom.group import DEFAULT
     from groupledger.engine.memberships.plan import chosen_assignor, planned
     from groupledger.engine.memberships.tables import source_of
 

@@ -8,19 +8,20 @@ ledger.group("payments").explain(7)
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers import listings
-from groupledger.answers.object_store import is_object_store, store_settings
-from groupledger.answers.reach import newest
-from groupledger.answers.reader import LedgerReader, folder_of
+from groupledger.answers.reach import moments, newest
+from groupledger.answers.reader import LedgerReader, folder_of, is_object_store, store_settings
 from groupledger.answers.scope import RequestedScope
 from groupledger.core.faults import Fault
-from groupledger.core.partition import topic_partition
+from groupledger.core.log.topics import topic_partition
+from groupledger.core.moments import bound, from_micros, micros, point
 from groupledger.core.secrets import without_secrets
 from groupledger.notebook import replies
 from groupledger.notebook.replies import Reply
-from groupledger.notebook.times import bound_of, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,22 +29,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
-    from groupledger.answers.joins import Joins
+    from groupledger.answers.explanation import GroupDifference, ScenarioDifference
+    from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
     from groupledger.answers.ownership import OwnershipAt
-    from groupledger.answers.racks import RackShares
     from groupledger.answers.readiness import ReadinessReport
+    from groupledger.answers.recorded_history import GroupHandOvers
     from groupledger.answers.rows import Reader, Value
-    from groupledger.answers.skew import Skews
-    from groupledger.answers.static_members import StaticMembers
-    from groupledger.answers.stickiness import Stickinesses
-    from groupledger.answers.storms import Storms
+    from groupledger.answers.skew import RackShares, Skews
+    from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.unowned import UnownedPartitions
-    from groupledger.notebook.groups import LedgerGroup
+    from groupledger.answers.what_if import WhatIf
+    from groupledger.core.moments import Bound, Point
+    from groupledger.core.protocol.migration import MigrationRehearsal
     from groupledger.notebook.replies import ListingReply, TableReply, TimelineReply
-    from groupledger.notebook.times import When
     from groupledger.pipeline.frames import LedgerFrames
+
 
 ROWS_SHOWN = 50
 
@@ -120,7 +122,6 @@ class Ledger:
         Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP.
         """
         from groupledger.answers.generations import cluster_of
-        from groupledger.notebook.groups import LedgerGroup
 
         return LedgerGroup(self, group_id, cluster_of(self.reader, group_id, cluster))
 
@@ -242,8 +243,7 @@ class Ledger:
         limit: int = 10,
     ) -> Reply[Audit]:
         """Judge every recorded rebalance. `joined`: topics whose partitions of one number belong to one member."""
-        from groupledger.answers.audit import audit
-        from groupledger.answers.found import Found
+        from groupledger.answers.audit import Found, audit
         from groupledger.cli.audit import tell
 
         found = audit(self.reader, asked_of(since, until, group, cluster), joined)
@@ -259,7 +259,7 @@ class Ledger:
     ) -> Reply[Storms]:
         """Rank groups that rebalance often: how often within one hour, why, who."""
         from groupledger.answers.storms import Storm, storms
-        from groupledger.cli.rankings import tell_report
+        from groupledger.cli.report import tell_report
 
         found = storms(self.reader, asked_of(since, until, group, cluster), limit)
         return Reply(found, lambda output: tell_report(output, "storms", found), replies.rows(Storm, found.groups))
@@ -276,7 +276,7 @@ class Ledger:
         """Rank groups whose members have unequal loads; `weights`: a file with the weights of partitions."""
         from groupledger.answers.skew import Skew, skew
         from groupledger.answers.weights import read_weights
-        from groupledger.cli.rankings import tell_report
+        from groupledger.cli.report import tell_report
 
         weighed = None if weights is None else read_weights(weights)
         found = skew(self.reader, asked_of(since, until, group, cluster), limit, weighed)
@@ -291,8 +291,8 @@ class Ledger:
         limit: int = 10,
     ) -> Reply[StaticMembers]:
         """Rank static members by what their restarts moved; ids that two processes seem to share come first."""
-        from groupledger.answers.static_members import StaticMember, static_members
-        from groupledger.cli.rankings import tell_report
+        from groupledger.answers.joins import StaticMember, static_members
+        from groupledger.cli.report import tell_report
 
         found = static_members(self.reader, asked_of(since, until, group, cluster), limit)
         return Reply(
@@ -308,8 +308,8 @@ class Ledger:
         limit: int = 10,
     ) -> Reply[Stickinesses]:
         """Compare how much groups moved with how little they could have moved."""
-        from groupledger.answers.stickiness import Stickiness, stickiness
-        from groupledger.cli.rankings import tell_report
+        from groupledger.answers.storms import Stickiness, stickiness
+        from groupledger.cli.report import tell_report
 
         found = stickiness(self.reader, asked_of(since, until, group, cluster), limit)
         return Reply(
@@ -325,8 +325,8 @@ class Ledger:
         limit: int = 10,
     ) -> Reply[RackShares]:
         """Show how much members read in their own rack, where racks are known."""
-        from groupledger.answers.racks import RackShare, racks
-        from groupledger.cli.rankings import tell_report
+        from groupledger.answers.skew import RackShare, racks
+        from groupledger.cli.report import tell_report
 
         found = racks(self.reader, asked_of(since, until, group, cluster), limit)
         return Reply(
@@ -343,7 +343,7 @@ class Ledger:
     ) -> Reply[Joins]:
         """Rank groups whose members join and leave often, with those members."""
         from groupledger.answers.joins import GroupJoins, joins
-        from groupledger.cli.rankings import tell_report
+        from groupledger.cli.report import tell_report
 
         found = joins(self.reader, asked_of(since, until, group, cluster), limit)
         return Reply(found, lambda output: tell_report(output, "joins", found), replies.rows(GroupJoins, found.groups))
@@ -358,7 +358,7 @@ class Ledger:
     ) -> Reply[Migrations]:
         """List groups that changed how they are assigned: how far they got, and what it moved."""
         from groupledger.answers.migration import Migration, migrations
-        from groupledger.cli.rankings import tell_report
+        from groupledger.cli.report import tell_report
 
         found = migrations(self.reader, asked_of(since, until, group, cluster), limit)
         rows = replies.rows(Migration, found.groups)
@@ -398,3 +398,196 @@ def _holdings(found: OwnershipAt) -> replies.ReplyRows:
             member and member.host, each.covered,
         ))  # fmt: skip
     return replies.ReplyRows(columns, tuple(rows))
+
+
+# Answer a notebook's questions about one group of a ledger.
+
+
+@dataclass(frozen=True, slots=True)
+@replies.say_known("timeline", "owners", "audit", "plan_migration", "what_if")
+class LedgerGroup:
+    """A group of one cluster."""
+
+    ledger: Ledger
+    group_id: str
+    cluster: str
+
+    def __repr__(self) -> str:
+        return f"LedgerGroup({self.group_id!r}, cluster={self.cluster!r})"
+
+    def show(self, scenario: str | None = None, limit: int = 50) -> replies.ListingReply:
+        """List the snapshots, the latest last, with the moves and the verdict of a scenario (default: baseline).
+
+        Raises Fault("UNKNOWN_SCENARIO").
+        """
+        from groupledger.answers.listings import history
+        from groupledger.answers.states import BASELINE
+
+        name, asked = scenario or BASELINE, scenario is not None
+        return replies.listing_reply(history(self.ledger.reader, self.group_id, self.cluster, name, limit, asked=asked))
+
+    def rebalance(self, generation: int | None = None) -> replies.RebalanceReply:
+        """Return the rebalance that led to a generation or group epoch; default: the last one.
+
+        Raises Fault("UNKNOWN_GENERATION").
+        """
+        from groupledger.answers.rebalance import MemberMove, rebalance
+        from groupledger.cli.answers import tell_rebalance
+
+        found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return replies.RebalanceReply(found, lambda output: tell_rebalance(output, found), rows)
+
+    def explain(
+        self,
+        generation: int | None = None,
+        *,
+        incarnation: int | None = None,
+        at: When | None = None,
+        offset: int | None = None,
+    ) -> replies.ExplanationReply:
+        """Explain why a rebalance happened, and its effects. Its DataFrame has the partitions that moved.
+
+        The one to a generation (of an incarnation; default: the last), the one in force at a time, or the one recorded
+        at an offset. Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, UNKNOWN_RECORD.
+        """
+        from groupledger.answers.causes import Moved
+        from groupledger.answers.explanation import explain
+        from groupledger.cli.explain import tell
+
+        reader, moment = self.ledger.reader, moment_of(self.ledger.reader, at, self.cluster)
+        which = {"incarnation": incarnation, "at": moment, "offset": offset}
+        found = explain(reader, self.group_id, self.cluster, generation, **which)
+        rows = replies.rows(Moved, found.moved)
+        return replies.ExplanationReply(found, lambda output: tell(output, found, moment), rows)
+
+    def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
+        """List what happened in the group, one line per rebalance."""
+        return self.ledger.timeline(self.group_id, since, until, self.cluster, limit)
+
+    def owners(
+        self, partition: str, since: When | None = None, until: When | None = None, limit: int = 50
+    ) -> Reply[PartitionTimeline]:
+        """List the owners of a partition (`orders-7`), one after another."""
+        return self.ledger.owners(partition, since, until, self.group_id, self.cluster, limit)
+
+    def audit(self, since: When | None = None, until: When | None = None, joined: Sequence[str] = ()) -> Reply[Audit]:
+        """Judge every recorded rebalance of the group."""
+        return self.ledger.audit(since, until, self.group_id, self.cluster, joined)
+
+    def hand_overs(
+        self, since: When | None = None, until: When | None = None, limit: int = 20
+    ) -> Reply[GroupHandOvers]:
+        """Judge by the recorded offset commits how members gave partitions up, and where the next owners began.
+
+        Raises Fault("NO_COMMITS").
+        """
+        from groupledger.answers.recorded_history import HandOver, group_hand_overs
+        from groupledger.answers.scope import RequestedScope
+        from groupledger.cli.hand_overs import tell
+
+        asked = RequestedScope(self.cluster, self.group_id, bound_of(since), bound_of(until))
+        found = group_hand_overs(self.ledger.reader, self.group_id, asked)
+        return Reply(found, lambda output: tell(output, found, limit), replies.rows(HandOver, found.hand_overs))
+
+    def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
+        """Compare two states, each a generation or a time; the second defaults to the last one.
+
+        Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
+        """
+        from groupledger.answers.explanation import difference
+        from groupledger.answers.rebalance import MemberMove
+        from groupledger.cli.diff import tell_states
+
+        last = None if end is None else point_of(end)
+        found = difference(self.ledger.reader, self.group_id, point_of(begin), last, self.cluster)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return Reply(found, lambda output: tell_states(output, found), rows)
+
+    def diff_scenarios(self, one: str, other: str, generation: int | None = None) -> Reply[ScenarioDifference]:
+        """Compare what two scenarios give the members at a generation; default: the last one.
+
+        Raises Fault: UNKNOWN_GENERATION, UNKNOWN_SCENARIO, NO_RESULT.
+        """
+        from groupledger.answers.explanation import scenario_difference
+        from groupledger.answers.rebalance import MemberMove
+        from groupledger.cli.diff import tell_scenarios
+
+        found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return Reply(found, lambda output: tell_scenarios(output, found), rows)
+
+    def plan_migration(
+        self,
+        assignors: Sequence[str] = (),
+        to: str = "cooperative-sticky",
+        library: str | None = None,
+    ) -> Reply[MigrationRehearsal]:
+        """Rehearse the rolling bounces to another assignor (KIP-429) with the last members of the group.
+
+        `assignors`: all that members list now, since the log has the chosen one alone. `library`: that of members of
+        whom the log does not tell it. Raises Fault: as `answers.recorded_history`, ALREADY_THERE, UNKNOWN_ASSIGNOR.
+        """
+        from groupledger.answers.recorded_history import recorded_members
+        from groupledger.cli.plan_migration import rehearsed, tell
+        from groupledger.core.protocol.migration import BounceStep
+
+        recorded, topics = recorded_members(self.ledger.reader, self.group_id, self.cluster, library)
+        members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
+        found = rehearsed(members, topics, to)
+        return Reply(found, lambda output: tell(output, found, members), replies.rows(BounceStep, found.steps, "safe"))
+
+    def what_if(
+        self,
+        members: int = 0,
+        without: Sequence[str] = (),
+        assignor: str | None = None,
+        generation: int | None = None,
+    ) -> Reply[WhatIf]:
+        """Compute a state (default: the last with members) with more or fewer members, or another assignor.
+
+        Raises Fault: as `answers.what_if.what_if`.
+        """
+        from groupledger.answers.rebalance import MemberMove
+        from groupledger.answers.what_if import what_if
+        from groupledger.cli.diff import tell_what_if
+
+        group = self.ledger.reader, self.group_id, self.cluster
+        found = what_if(*group, members=members, without=without, assignor=assignor, generation=generation)
+        rows = replies.rows(MemberMove, found.members, "added", "revoked")
+        return Reply(found, lambda output: tell_what_if(output, found), rows)
+
+
+# Parse the times that a notebook passes.
+
+When = str | datetime | timedelta
+"""`24h` or a timedelta, back from now (up to when the ledger is known); ISO 8601; milliseconds since 1970 as text; or
+a datetime.
+
+What names no zone is in UTC.
+"""
+
+
+def bound_of(when: When | None) -> Bound | None:
+    """Parse a time in UTC, or a duration. Raises Fault("BAD_TIME")."""
+    if isinstance(when, str):
+        return bound(when)[0]
+    return _in_utc(when) if isinstance(when, datetime) else when
+
+
+def point_of(when: When | int) -> Point:
+    """Parse the same, or a generation. Raises Fault("BAD_TIME")."""
+    if isinstance(when, str):
+        return point(when)[0]
+    return _in_utc(when) if isinstance(when, datetime) else when
+
+
+def moment_of(reader: Reader, when: When | None, cluster: str | None) -> datetime | None:
+    """Return a time; a duration counts back from the newest one of the cluster, or of all."""
+    [moment] = moments(reader, cluster, [bound_of(when)])
+    return moment
+
+
+def _in_utc(when: datetime) -> datetime:
+    """Return the time as Python's own type, whatever pandas made of it."""
+    return from_micros(micros(when if when.tzinfo is not None else when.replace(tzinfo=UTC)))

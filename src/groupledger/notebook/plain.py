@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.assignors.server.scenario import NAMES as SERVER_ASSIGNORS
-from groupledger.core.custom.limits import DEFAULT
+from groupledger.core.custom.group import DEFAULT
 from groupledger.core.custom.naming import find_all
 from groupledger.core.faults import Fault
-from groupledger.core.registry import RECORDS
+from groupledger.core.rebalance.registry import RECORDS
+from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
 
 if TYPE_CHECKING:
-    from groupledger.core.custom.limits import CustomLimits
+    from groupledger.core.custom.group import CustomLimits
 
 
 class AssignorInfo(NamedTuple):
@@ -62,8 +62,8 @@ def solve(scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: Cu
     ... })["assignment"]
     {'a': [['orders', 0], ['orders', 1]], 'b': [['orders', 2]]}
     """
-    from groupledger.core.scenario import solve as solve_scenario
-    from groupledger.core.scenario_form import require_known_keys
+    from groupledger.core.scenarios.form import require_known_keys
+    from groupledger.core.scenarios.solving import solve as solve_scenario
 
     if not isinstance(scenario, Mapping):
         raise Fault("BAD_SCENARIO", f"the scenario is a {type(scenario).__name__}; expected a dictionary")
@@ -92,7 +92,7 @@ def simulate(
     >>> [len(event["rounds"]) for event in played["events"]]
     [1, 2]
     """
-    from groupledger.core.protocol.story import simulate_lines
+    from groupledger.core.protocol.script_json import simulate_lines
 
     try:
         line = json.dumps(script)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import html
 import inspect
 import io
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -18,18 +21,19 @@ from groupledger.answers.reach import known_for
 from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, tell
-from groupledger.cli.output import plain
-from groupledger.notebook.page import as_html, as_text
+from groupledger.cli.output import Output, numeric, plain, worth_telling
+from groupledger.core.text import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from os import PathLike
 
     import pandas as pd
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from groupledger.cli.output import Output
+    from groupledger.cli.output import Column
+
 
 T = TypeVar("T")
 
@@ -79,7 +83,7 @@ class TimelineReply(Reply[Timeline]):
 
     def plot(self) -> Picture:
         """Plot members and partitions without an owner over time, and what each rebalance moved."""
-        from groupledger.report.timeline_picture import draw_timeline
+        from groupledger.report.pictures import draw_timeline
 
         return Picture(draw_timeline(self.value))
 
@@ -90,7 +94,7 @@ class RebalanceReply(Reply[Rebalance]):
 
     def plot(self) -> Picture:
         """Plot who had each partition before, and to whom the coordinator recorded it after."""
-        from groupledger.report.rebalance_picture import draw
+        from groupledger.report.pictures import draw
 
         return Picture(draw(self.value))
 
@@ -101,7 +105,7 @@ class ExplanationReply(Reply[Explanation]):
 
     def plot(self) -> Picture:
         """Plot who had each partition before, and to whom the coordinator recorded it after."""
-        from groupledger.report.rebalance_picture import draw
+        from groupledger.report.pictures import draw
 
         return Picture(draw(self.value.rebalance))
 
@@ -215,3 +219,84 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(_plain_type(kind.key_type), _plain_type(kind.item_type))
     return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
+
+
+# Render what a command prints as HTML and as text: the same calls, to another output.
+
+_TITLE = "font-weight:bold;margin:0.8em 0 0.3em 0"
+_LINE = "margin:0.2em 0;white-space:pre-wrap"
+_TABLE = "border-collapse:collapse;margin:0.3em 0"
+_CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top;white-space:nowrap;text-align:{}"
+_OPTION = re.compile(r"\(--(limit|wide|json has all)\)")
+"""What a command says of its options, at the end of a line."""
+_ARGUMENTS = {"limit": "limit=", "wide": "wide=", "json has all": "to_pandas() has all"}
+
+
+class HtmlPage(Output):
+    """Collects output as self-contained HTML; every text in it is escaped."""
+
+    def __init__(self) -> None:
+        super().__init__(as_json=False)
+        self._parts: list[str] = []
+
+    def line(self, text: str = "") -> None:
+        """Add a line of text; empty ones matter only in a terminal."""
+        if text:
+            said = _OPTION.sub(lambda found: f"({_ARGUMENTS[found[1]]})", text)
+            self._parts.append(f'<div style="{_LINE}">{_escaped(said)}</div>')
+
+    def title(self, text: str) -> None:
+        """Add a heading."""
+        self._parts.append(f'<div style="{_TITLE}">{_escaped(text)}</div>')
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Add a table; numbers to the right, None as '-'. No rows, no table."""
+        if not rows:
+            return
+        styles = [_CELL.format("right" if number else "left") for number in numeric(len(columns), rows)]
+        head = _row("th", columns, styles)
+        body = "".join(_row("td", row, styles) for row in rows)
+        table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
+        self._parts.append(f'<div style="overflow-x:auto">{table}</div>')
+
+    def fitted(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Sequence[object]],
+        *,
+        wide: bool = False,
+        stacked: int = 0,
+        more: str = "",
+    ) -> None:
+        """Add a table with every column that is not empty: a page can be as wide as needed."""
+        chosen = worth_telling(columns, rows, wide=wide)
+        self.table([columns[at].name for at in chosen], [[row[at] for at in chosen] for row in rows])
+
+    @property
+    def text(self) -> str:
+        """Return the page."""
+        return f'<div class="groupledger">{"".join(self._parts)}</div>'
+
+
+def as_html(tell: Callable[[Output], None]) -> str:
+    """Render the output as HTML."""
+    page = HtmlPage()
+    tell(page)
+    return page.text
+
+
+def as_text(tell: Callable[[Output], None]) -> str:
+    """Render the output as text, as a command prints it into a file."""
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        tell(Output(as_json=False))
+    return printed.getvalue().strip("\n")
+
+
+def _row(tag: str, values: Sequence[object], styles: Sequence[str]) -> str:
+    cells = (f'<{tag} style="{style}">{_escaped(value)}</{tag}>' for value, style in zip(values, styles, strict=True))
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _escaped(value: object) -> str:
+    """Escape a value as in a cell of the terminal, with no markup in it."""
+    return html.escape(cell(value))

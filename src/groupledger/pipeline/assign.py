@@ -7,35 +7,54 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Observation
+from pyspark.sql import functions as F
 
 from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
 from groupledger.config.settings import JUDGED
 from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
-from groupledger.engine.calculation import Calculation
-from groupledger.engine.result_counts import OUTCOME, RECEIVED, SUM, VERDICT
-from groupledger.engine.results import OUTCOMES
-from groupledger.pipeline import conservation
-from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue
+from groupledger.engine.codec import Calculation
+from groupledger.engine.results import (
+    BEYOND,
+    EACH_SIDE,
+    MEMBERS_OUT,
+    MISSING,
+    OUTCOME,
+    OUTCOMES,
+    REASONS,
+    RECEIVED,
+    REJECTED,
+    SUM,
+    VERDICT,
+)
+from groupledger.pipeline.assign_input import (
+    LATEST,
+    RECORDED,
+    Extent,
+    Facts,
+    assign_input,
+    catalogue,
+    standing,
+    touched_facts,
+)
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.input_digest import DIGESTS, HASH, hashed, input_metrics, seen_input
 from groupledger.pipeline.invocation import Timings
 from groupledger.pipeline.past import Past, require_facts
-from groupledger.pipeline.touched import standing, touched_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import digest_counts, digests
 from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import (
+    ASSIGNMENTS,
     GROUP_HEADS,
     GROUP_SNAPSHOTS,
     LOG_RECORDS,
@@ -44,14 +63,101 @@ from groupledger.tables import (
     TOPIC_SNAPSHOTS,
 )
 from groupledger.tables import columns as c
+from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.config import Config
-    from groupledger.engine.table_files import FilesOfAttempt
+    from groupledger.engine.envelope import FilesOfAttempt
     from groupledger.engine.topic_catalogue import TopicCatalogue
     from groupledger.pipeline.invocation import Invocation
+
+
+DIGESTS = ("digest_1", "digest_2")
+HASH = "row_hash"
+
+
+def hashed(rows: DataFrame) -> DataFrame:
+    """Rows of `engine.rows.INPUT` with a hash of each (`row_hash`): its bucket apart, of all that it says."""
+    return rows.select("*", F.xxhash64(*_input_terms()).alias(HASH))
+
+
+def input_metrics() -> list[Column]:
+    """Rows by kind, and an order-free digest of all of them."""
+    halves = {DIGESTS[0]: F.col(HASH).bitwiseAND(F.lit(0xFFFFFFFF)), DIGESTS[1]: F.shiftright(HASH, 32)}
+    kinds = [F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for kind, name in enumerate(r.KINDS)]
+    return kinds + [F.sum(half).alias(name) for name, half in halves.items()]
+
+
+def seen_input(rows: DataFrame, watch: Observation, received: Mapping[str, int]) -> Mapping[str, int | None]:
+    """The metrics of the input, observed on its way into the shuffle; where they are not those of the rows that came
+    out of it, counted anew: Spark adds to an observation once more what a task sees that it has to run once more."""
+    seen: dict[str, int | None] = watch.get
+    if all((seen[name] or 0) == number for name, number in received.items()):
+        return seen
+    return rows.agg(*input_metrics()).collect()[0].asDict()
+
+
+def _input_terms() -> Iterator[Column]:
+    """A row as hash input. The hash passes over nulls, so a number says where each column begins, and a list of entries
+    is followed by its topic ids, a dash for each that is null (joined as text: Spark would interpret a `transform`).
+    """
+    for position, field in enumerate(r.INPUT):
+        if field.name == r.BUCKET:
+            continue
+        yield F.lit(position)
+        yield F.col(field.name)
+        if field.dataType == TOPIC_ID_PARTITIONS:
+            yield F.expr(f"array_join({field.name}.{c.TOPIC_ID}, ' ', '-')")
+
+
+# What goes in comes out: the equations that every run of `assign` must satisfy, and records both sides of.
+#
+# - Rows in, by kind, are the rows that reached the assignors; groups in are outcomes out.
+# - Members of the groups that got an outcome are rows of `assignments`; those of a rejected group are its quarantine
+# row.
+# - Partitions of subscribed topics, and those assigned beyond them (the record may know a topic better than the
+# listings,
+#   or name two owners), are kept, added or unassigned; every unassigned one has its reason.
+#
+# A run that cannot say so is a bug of ours: it ends in an AssertionError, and nothing of it counts.
+
+GROUPS = "groups"
+
+
+def assert_conserved(
+    counts_in: Mapping[str, int], received: Mapping[str, int], counts_out: Mapping[str, int], outcomes: int
+) -> None:
+    """AssertionError where an equation does not hold, with both of its sides.
+
+    `counts_in` counts the rows by kind as they were read, `received` as they came out of the shuffle.
+    """
+
+    def out(name: str) -> int:
+        return counts_out.get(name, 0)
+
+    def total(name: str) -> int:
+        return out(f"{SUM}{name}")
+
+    partitions, kept, added, unassigned = map(total, EACH_SIDE)
+    equations = (
+        *((f"{kind} read, {kind} received", counts_in[kind], number) for kind, number in received.items()),
+        ("groups in, outcomes out", counts_in[GROUPS], outcomes),
+        ("groups rejected, rows of quarantine", out(f"{OUTCOME}{REJECTED}"), out(QUARANTINE.name)),
+        ("members with an outcome, rows of assignments", total(MEMBERS_OUT), out(ASSIGNMENTS.name)),
+        ("partitions beyond what is assigned or unassigned, none", total(MISSING), 0),
+        (
+            "partitions and those beyond, kept + added + unassigned",
+            partitions + total(BEYOND),
+            kept + added + unassigned,
+        ),
+        ("partitions unassigned, those with a reason", unassigned, total(REASONS)),
+    )
+    for what, left, right in equations:
+        if left != right:
+            raise AssertionError(f"{what}: {left} and {right}; expected as many")
+
 
 KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
@@ -65,7 +171,7 @@ SETTINGS, SINCE = "settings", "since"
 """In the inputs of a run: the configuration that its results follow from; the run whose results stand for groups that
 were not computed, where there is one."""
 
-_GROUPS = conservation.GROUPS
+_GROUPS = GROUPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +198,7 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation, *, whole
     """Compute the configured scenario over the configured snapshots, and commit it as one run.
 
     Of the last snapshots, those of groups are computed that facts touch which the scenario's last run did not know; its
-    results stand for the others (`pipeline.touched`). Where there are no such facts, the answer is that run, and
+    results stand for the others (`pipeline.assign_input`). Where there are no such facts, the answer is that run, and
     nothing is committed. `whole`: compute every group.
 
     Without a run id the run is named after what it computes: the same groups, facts, configuration and code are the
@@ -229,7 +335,7 @@ def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work
     seen = seen_input(planned.rows, watch, received)
     counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(planned.topics.table)}
     outcomes = sum(counts.get(f"{OUTCOME}{name}", 0) for name in OUTCOMES)
-    conservation.assert_conserved(counts_in, received, counts, outcomes)
+    assert_conserved(counts_in, received, counts, outcomes)
     return runs.Outcome(
         counts_in=counts_in,
         counts_out=counts | digest_counts(by_table),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import Config
-    from groupledger.engine.table_files import FilesOfAttempt
+    from groupledger.engine.envelope import FilesOfAttempt
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.append import Written
 

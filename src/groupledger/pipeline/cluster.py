@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from groupledger.config.kafka_secrets import resolved
-from groupledger.config.settings import SPARK_READER
-from groupledger.core.faults import Fault
-from groupledger.core.kafka_options import bootstrap_servers, client_options, java_options
-from groupledger.core.known_up_to import KnownUpTo
-from groupledger.core.lines.topic_listings import listing_line
-from groupledger.core.log_plan import LogGap, LogPlan, planned
-from groupledger.core.moment import millis
+from groupledger.config.kafka_options import bootstrap_servers, client_options, java_options, resolved
+from groupledger.config.settings import ADMIN, SPARK_READER
+from groupledger.core.faults import RIGHTS_ENOUGH, Fault
+from groupledger.core.log.lines import TOPIC, listing_line
+from groupledger.core.log.plan import KnownUpTo, LogEnds, LogGap, LogPlan, OffsetRange, planned
+from groupledger.core.moments import millis
+from groupledger.pipeline.doctor import Check
 from groupledger.pipeline.past import guard_of
-from groupledger.sources import kafka_log, offsets_log, spark_kafka_log, topic_listings
+from groupledger.sources import kafka_log, offsets_log, topic_listings
 from groupledger.sources.kafka_client import Address, Cluster, ClusterState, TopicListing
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.runs import Commit
     from groupledger.sources.opening import Rows
+
 
 PIECE_OFFSETS = 1_000_000
 """A log partition with more offsets to be read is read by several tasks."""
@@ -207,7 +207,7 @@ def _records(
     if reader is None:
         options, commits = java_options(resolved(source.options)), source.keeps_offset_commits
         java = Address(address_of(source).bootstrap, options, source.timeout_seconds)
-        found = spark_kafka_log.frame(spark, java, plan.stretches, len(pieces))
+        found = kafka_log.spark_frame(spark, java, plan.stretches, len(pieces))
         return (offsets_log.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits),)
     if few is not None:
         stretches = spark.createDataFrame(few, kafka_log.FIELDS)
@@ -222,3 +222,66 @@ def topic_listing(
     """The topics of a cluster as a listing of this moment."""
     lines = [listing_line(millis(now.astimezone(UTC)), *topic) for topic in topics]
     return topic_listings.of_lines(given_lines(spark, lines), source.place, cluster_id)
+
+
+# May this user read a cluster's log? What is asked here is what an ingest asks, and a record or two are read.
+
+_NAMED = 3
+_GRANT = f"grant this user {RIGHTS_ENOUGH}"
+
+
+def cluster_checks(source: SourceSettings, seconds: Callable[[], float]) -> Iterator[Check]:
+    """Is the cluster there, may its log (its groups, of kind admin) be read, and its topics be described?
+
+    The first that fails is the last.
+    """
+    try:
+        address = address_of(source)
+        cluster = Cluster(address, seconds)
+        described = cluster.described()
+        yield Check("cluster", True, f"{described.cluster_id} at {address.bootstrap}: {len(described.nodes)} brokers")
+        if source.kind == ADMIN:
+            yield _groups(cluster)
+            return
+        state = cluster.state()
+    except Fault as fault:
+        yield Check("cluster", False, fault.message, _remedy(fault))
+        return
+    yield _described(state.ends)
+    yield from _read(address, state.ends)
+    topics = f"{len(state.topics)} topics can be described; one that this user may not describe is not seen"
+    yield Check("topics", True, topics, "" if state.topics else f"where there are topics, {_GRANT}")
+    yield Check("rights that are enough", True, RIGHTS_ENOUGH)
+
+
+def _groups(cluster: Cluster) -> Check:
+    found, missing = cluster.groups()
+    told = f"{len(found)} groups can be described; {len(missing)} cannot; one that may not be listed is not seen"
+    return Check(
+        "groups", not missing, told, f"grant this user Describe on {', '.join(missing[:3])}" if missing else ""
+    )
+
+
+def _described(ends: Mapping[int, LogEnds]) -> Check:
+    if not ends:
+        return Check("describe the log", True, f"there is no {TOPIC} yet: no group was ever there")
+    offsets = sum(end - start for start, end in ends.values())
+    return Check("describe the log", True, f"{TOPIC} has {len(ends)} partitions, {offsets:,} offsets")
+
+
+def _read(address: Address, ends: Mapping[int, LogEnds]) -> Iterator[Check]:
+    """Read the last offset of the first log partition that has any."""
+    some = [OffsetRange(partition, end - 1, end) for partition, (start, end) in sorted(ends.items()) if start < end]
+    if not some:
+        return
+    try:
+        for _ in StretchReader(address, offset_commits=True).read(some[0]):
+            pass
+    except Fault as fault:
+        yield Check("read the log", False, fault.message, _remedy(fault))
+    else:
+        yield Check("read the log", True, f"{TOPIC} can be read, without a group")
+
+
+def _remedy(fault: Fault) -> str:
+    return _GRANT if fault.code == "KAFKA_NOT_ALLOWED" else "see what it says"

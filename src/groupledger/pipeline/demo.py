@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.pipeline.assign import AssignSummary, assign
-from groupledger.pipeline.frames import LedgerFrames
+from groupledger.pipeline.frames import GroupVerdicts, LedgerFrames, group_verdicts
 from groupledger.pipeline.ingest import IngestSummary, ingest
-from groupledger.pipeline.verdicts import GroupVerdicts, group_verdicts
 from groupledger.sinks.ledger import LedgerLocation, init
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F
 
-from groupledger.core.described_groups import PREFIX, LastDescribed, described_in, described_lines
 from groupledger.core.digest import digest
-from groupledger.core.known_up_to import KnownUpTo
-from groupledger.core.moment import millis
+from groupledger.core.log.described_groups import PREFIX, LastDescribed, described_in, described_lines
+from groupledger.core.log.plan import KnownUpTo
+from groupledger.core.moments import millis
 from groupledger.pipeline.cluster import SINCE, TOPICS, address_of, require_same_cluster, topic_listing
 from groupledger.pipeline.past import guard_of
 from groupledger.sinks.current import current

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from groupledger.engine.envelope import COUNTS, DATA, TABLE, Envelope, NamedCount, counts_of, opened, sealed
-from groupledger.engine.table_files import FilesOfAttempt
+from groupledger.engine.envelope import (
+    COUNTS,
+    DATA,
+    TABLE,
+    Envelope,
+    FilesOfAttempt,
+    NamedCount,
+    counts_of,
+    opened,
+    sealed,
+)
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
 from groupledger.sinks.ledger import folders_for_files

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,28 +17,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core.history import FoldSettings, TopicChange, TopicHistory
-from groupledger.core.moment import micros
-from groupledger.core.read_ranges import united
+from groupledger.core.log.plan import united
+from groupledger.core.moments import micros
 from groupledger.engine.classic.fold import Start
 from groupledger.engine.fold_schema import FILLED, GROUP_KEY, RECORD
-from groupledger.engine.folding import NO_TOPICS, ORDER, fold_records
+from groupledger.engine.fold_slices import NO_TOPICS, ORDER, fold_records
 from groupledger.pipeline.accounts import RECORDS, ROWS
 from groupledger.pipeline.cluster import ClusterReading
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.log_partitions import GroupName
-from groupledger.pipeline.retention import forgotten_ends
-from groupledger.sinks.folder_files import verified_rows
+from groupledger.pipeline.offset_commits import GroupName
+from groupledger.pipeline.past import forgotten_ends
+from groupledger.sinks import upkeep
+from groupledger.sinks.location import verified_rows
+from groupledger.sinks.refusals import WriteConflict
 from groupledger.sources.offsets_log import without_spark
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.engine.folding import KeyedGroup
-    from groupledger.engine.table_files import FilesOfAttempt
+    from pyspark.sql import SparkSession
+
+    from groupledger.config import MaintainSettings
+    from groupledger.engine.envelope import FilesOfAttempt
+    from groupledger.engine.fold_slices import KeyedGroup
     from groupledger.pipeline.past import Past
     from groupledger.pipeline.reading import Reading
+    from groupledger.sinks.ledger import LedgerLocation
     from groupledger.tables import Table
+
 
 FactRow = dict[str, Any]
 MOST_GROUPS = 1_000
@@ -211,3 +219,24 @@ def _with_millis(rows: pa.Table) -> pa.Table:
 
 def _in_turn(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(table[name].to_pylist() for name in names), strict=True)
+
+
+# Bring the small files of tables together where they have become many, so that a follower needs no upkeep.
+
+MOST_FILES = 64
+"""Small files of a table beyond which an ingest gathers them: seconds in every 64th, where each would open them all."""
+GATHERED = (LOG_RECORDS, TOPIC_SNAPSHOTS, *FILLED)
+"""Tables to which an ingest adds files."""
+
+
+def gather(spark: SparkSession, location: LedgerLocation, settings: MaintainSettings) -> None:
+    """Gather the small files of each table that has too many.
+
+    Each is a commit of its own, which changes no row; where others write at that moment, a later ingest does it. What
+    no reader can need any longer is then removed.
+    """
+    for table in GATHERED:
+        if upkeep.small_files(spark, location, table, settings.file_mb) > MOST_FILES:
+            with suppress(WriteConflict):
+                upkeep.gather(spark, location, table, settings.file_mb)
+                upkeep.vacuum(spark, location, table, settings.vacuum_hours)

@@ -2,7 +2,7 @@
 
 A record is late where the group's last head lies at or after it. Such a group is folded again from the last head before
 its first late record; what earlier attempts said of the offsets after that head is superseded (`sinks.current`). A
-group whose home is another log partition than its head's (`pipeline.log_partitions`) is folded again from the
+group whose home is another log partition than its head's (`pipeline.offset_commits`) is folded again from the
 beginning.
 """
 
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.fold_schema import BUCKET, GROUP_KEY, HEAD, INPUT, KNOWN, RECORD, TOPICS
 from groupledger.pipeline import offset_commits
-from groupledger.pipeline.log_partitions import (
+from groupledger.pipeline.offset_commits import (
     FIRST_OFFSET,
     HOME,
     LAST_OFFSET,
@@ -26,9 +26,9 @@ from groupledger.pipeline.log_partitions import (
     RECORDS,
     GroupName,
     LastHead,
+    Spared,
     homes,
 )
-from groupledger.pipeline.offset_commits import Spared
 from groupledger.pipeline.past import GROUP, Past
 from groupledger.sinks.current import numbered
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS
@@ -90,8 +90,8 @@ class NewRecords:
 
 @dataclass(frozen=True, slots=True)
 class FoldInput:
-    """Rows of `engine.folding.INPUT` in so many buckets; how many groups are folded again, and of how many there are
-    strays; how many offset commits are counted already, by cluster."""
+    """Rows of `engine.fold_slices.INPUT` in so many buckets; how many groups are folded again, and of how many there
+    are strays; how many offset commits are counted already, by cluster."""
 
     rows: DataFrame
     buckets: int

@@ -6,30 +6,42 @@ frames.group("payments").rebalances.where("moves > least_moves").show()
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, TypeVar
 
+from arro3.core import Table as ArrowTable
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 
 from groupledger.answers.names import unknown_group
+from groupledger.answers.reader import WHERE_VIEWS_ARE, needed, tables, views
+from groupledger.answers.rows import filled, require_query
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
-from groupledger.core.moment import millis
+from groupledger.core.moments import millis
 from groupledger.engine.session import expect_delta
-from groupledger.pipeline.views import SparkReader
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check
-from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
+from groupledger.tables import BY_NAME, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
+from groupledger.tables.sql_text import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
     from datetime import datetime
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
+    from groupledger.answers.rows import Value
     from groupledger.core.protocol.metrics import Metric
     from groupledger.core.protocol.recorded import RecordedCall
+
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
@@ -139,3 +151,150 @@ def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:
         selected = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
     for row in selected.select(*kind._fields).collect():
         yield kind(*map(as_tuples, row))
+
+
+# The views of what counts in Spark: in a session, for a query over a ledger in a catalog, or in the catalog itself.
+
+_UNNEST = re.compile(r"\bunnest\(")
+_NUMBERS = count()
+"""Of the tables that are kept: several readers may be over one session."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparkReader:
+    """Queries over a ledger that only Spark can read; `answers.reader` has the same for one in a folder."""
+
+    spark: SparkSession
+    location: LedgerLocation
+
+    def query(self, sql: str, /, **values: Value) -> ArrowTable:
+        """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
+
+        Raises Fault SQL_INVALID for a query that cannot be run or is none that reads.
+        """
+        with _refused():
+            return ArrowTable.from_arrow(self._frame(sql, values).toArrow())
+
+    @contextmanager
+    def kept(self, sql: str, /, **values: Value) -> Iterator[str]:
+        """Keep the rows of a query where the executors store what is cached. Raises as `query`."""
+        name = f"kept_{next(_NUMBERS)}"
+        with _refused():
+            frame = self._frame(sql, values).persist()
+            frame.createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.spark.catalog.dropTempView(name)
+            frame.unpersist()
+
+    def _frame(self, sql: str, values: Mapping[str, Value]) -> DataFrame:
+        require_query(sql)
+        rests_on, named = needed(sql)
+        for name in named:
+            self.location.rows(self.spark, BY_NAME[name]).createOrReplaceTempView(name)
+        for view in rests_on:
+            self.spark.sql(f"CREATE OR REPLACE TEMP VIEW {view.name} AS {in_spark(view.query)}")
+        return self.spark.sql(filled(in_spark(sql), values, literal))
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Raise Fault("SQL_INVALID") for what Spark refuses."""
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        said = str(error).splitlines()[0]
+        raise Fault("SQL_INVALID", f"the query cannot be run: {said}; {WHERE_VIEWS_ARE}") from error
+
+
+def in_spark(query: str) -> str:
+    """The query in Spark's words: of all that the views use, one function has another name there."""
+    return _UNNEST.sub("explode(", query)
+
+
+def require_catalog(location: LedgerLocation) -> None:
+    """Raise Fault("NOT_IN_A_CATALOG") for a ledger in a folder."""
+    if location.catalog is None:
+        message = f"the ledger at {location} is in a folder; expected one in a catalog (ledger.catalog)"
+        raise Fault("NOT_IN_A_CATALOG", f"{message}: `groupledger sql` has the views of this one")
+
+
+def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
+    """Create the views beside the tables of a ledger in a catalog, or replace them; give their names.
+
+    Raises Fault: NOT_IN_A_CATALOG, and what `sinks.ledger.check` does.
+    """
+    require_catalog(location)
+    check(spark, location, [BY_NAME[name] for name in sorted(tables())])
+    for view in views().values():
+        query = in_spark(view.reading(partial("{}.{}".format, location.schema)))
+        spark.sql(f"CREATE OR REPLACE VIEW {location.schema}.{view.name} AS {query}")
+    return list(views())
+
+
+# What the runs say of each group: generations, assignors, members, and how often we agree with the record.
+
+SNAPSHOTS, MEMBERS_MAX, ASSIGNORS, FIRST, LAST = "snapshots", "members_max", "assignors", "first", "last"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupVerdicts:
+    """One group in one scenario. `verdicts` counts its snapshots by verdict; `first` and `last` are generations."""
+
+    cluster_id: str
+    group_id: str
+    group_type: str
+    assignors: tuple[str, ...]
+    snapshots: int
+    first: int | None
+    last: int | None
+    members: int
+    verdicts: Mapping[str, int]
+
+
+def group_verdicts(ledger: LedgerFrames, scenario: str) -> tuple[GroupVerdicts, ...]:
+    """Every group of every cluster, in order; a few rows a group leave Spark, however long its history is."""
+    number = F.coalesce(c.GENERATION, c.GROUP_EPOCH)
+    snapshots = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID, c.GROUP_ID)
+    groups = snapshots.agg(
+        F.count("*").alias(SNAPSHOTS),
+        F.min(number).alias(FIRST),
+        F.max(number).alias(LAST),
+        F.max(c.MEMBERS).alias(MEMBERS_MAX),
+        F.array_sort(F.collect_set(c.ASSIGNOR)).alias(ASSIGNORS),
+        F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
+    )
+    results = ledger.results(scenario).where(F.col(c.ROUND) == 1)
+    counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(F.count("*").alias(SNAPSHOTS))
+    by_group: dict[tuple[str, str], list[Row]] = {}
+    for row in counted.sort(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).collect():
+        by_group.setdefault((row[c.CLUSTER_ID], row[c.GROUP_ID]), []).append(row)
+    rows = groups.sort(c.CLUSTER_ID, c.GROUP_ID).collect()
+    return tuple(_verdicts(row, by_group.get((row[c.CLUSTER_ID], row[c.GROUP_ID]), [])) for row in rows)
+
+
+def _verdicts(group: Row, results: list[Row]) -> GroupVerdicts:
+    return GroupVerdicts(
+        group[c.CLUSTER_ID],
+        group[c.GROUP_ID],
+        group[c.GROUP_TYPE],
+        tuple(group[ASSIGNORS]),
+        group[SNAPSHOTS],
+        group[FIRST],
+        group[LAST],
+        group[MEMBERS_MAX],
+        {row[c.VERDICT]: row[SNAPSHOTS] for row in sorted(results, key=_by_number)},
+    )
+
+
+def _by_number(row: Row) -> tuple[int, str]:
+    return -row[SNAPSHOTS], row[c.VERDICT]
+
+
+def total(groups: Iterable[GroupVerdicts]) -> dict[str, int]:
+    """All snapshots by verdict, the most frequent first."""
+    counted: Counter[str] = Counter()
+    for group in groups:
+        counted.update(group.verdicts)
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))

@@ -11,11 +11,11 @@ from pyspark.sql import functions as F
 from groupledger.config.settings import ASSIGNORS
 from groupledger.core.custom.naming import find_all
 from groupledger.core.faults import Fault
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from groupledger.engine import grid as engine
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import bucket_count, parallelism
-from groupledger.engine.calculation import Calculation
+from groupledger.engine.codec import Calculation
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
 from groupledger.sinks import runs
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.config import Config
-    from groupledger.config.grid import GridSettings
+    from groupledger.config.loading import GridSettings
 
 GROUPS_A_CALL = 1_000
 """A call computes its groups once for each cell, so fewer groups keep a worker's memory small."""

@@ -2,44 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Observation
+from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 
 from groupledger import tables
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
+from groupledger.core.log.plan import KNOWN as KNOWN_KEY
+from groupledger.core.log.plan import KnownUpTo, known_in, together
+from groupledger.core.moments import from_millis
 from groupledger.core.wire.offsets_log import RecordKind
+from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.fold_schema import FILLED, FOLDED_AGAIN
 from groupledger.engine.fold_slices import fold_buckets
-from groupledger.pipeline import known
-from groupledger.pipeline.accounts import DUPLICATES, RECORDS, Account, accounts
-from groupledger.pipeline.arrivals import count_arrivals, count_listed, count_rejected
+from groupledger.engine.renaming import ownership_changes
+from groupledger.pipeline.accounts import (
+    BLANK,
+    DUPLICATES,
+    LINES,
+    LISTINGS,
+    OTHER_TOPIC,
+    QUARANTINED,
+    RECORDS,
+    ROWS,
+    Account,
+    accounts,
+)
 from groupledger.pipeline.cluster import gap_rows
 from groupledger.pipeline.described import last_snapshots
-from groupledger.pipeline.duplicates import COPIES, KNOWN, MAYBE, looked_for, sorted_out
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.few_records import FewRecords, few_records
+from groupledger.pipeline.few_records import FewRecords, few_records, gather
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
-from groupledger.pipeline.gathering import gather
 from groupledger.pipeline.invocation import Timings
-from groupledger.pipeline.log_partitions import FIRST_OFFSET, LAST_OFFSET, NEWEST
-from groupledger.pipeline.offset_commits import COMMITS, WORTH_TELLING
-from groupledger.pipeline.past import STRAY_GROUPS, Past, guard_of
+from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_TELLING
+from groupledger.pipeline.past import (
+    COPIES,
+    KNOWN,
+    MAYBE,
+    STRAY_GROUPS,
+    Past,
+    cluster_of,
+    guard_of,
+    looked_for,
+    sorted_out,
+)
 from groupledger.pipeline.reading import Reading, read_sources, union
-from groupledger.pipeline.snapshot_ingest import GivenRows, changes_of_ownership, given, of_table
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append, digest_counts, digests
+from groupledger.sinks.current import current
 from groupledger.sinks.ledger import check_for_writing
 from groupledger.sinks.locks import turn
-from groupledger.sinks.refusals import engine_errors_as_faults
-from groupledger.sources import snapshot_tables, topic_listings
+from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
+from groupledger.sources import offsets_log, snapshot_tables, topic_listings
+from groupledger.sources.snapshot_tables import SOURCE_KIND
+from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -47,9 +73,14 @@ if TYPE_CHECKING:
 
     from groupledger.config import Config
     from groupledger.pipeline.invocation import Invocation
+    from groupledger.pipeline.reading import SourceReading
     from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.runs import Commit, LedgerView
+    from groupledger.sources.opening import Arrivals, Arrived
+    from groupledger.sources.snapshot_tables import SnapshotRows
 
-NEW, ROWS = "new", "rows"
+
+NEW, ROWS_READ = "new", "rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +147,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         last = _last(spark, location, seen, guards)
         if not reading.adds_to(last.inputs):
             with timings.stage("commit"):
-                known.note_nothing_new(spark, location, seen, reading, invocation)
+                note_nothing_new(spark, location, seen, reading, invocation)
             return IngestSummary(last, False, timings.by_stage, nothing_new=True)
     past = Past(spark, location, seen.commits, guards, reading.stated)
     with timings.stage("gather"):
@@ -182,7 +213,7 @@ class Work:
         self.past, self.config, self.attempt_id, self.few = past, config, attempt_id, few
         self.counts: Counter[str] = Counter()
         self.positions: dict[str, dict[str, Any]] = {}
-        self.newest = known.NewestRead()
+        self.newest = NewestRead()
         self.given: list[GivenRows] = []
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
@@ -219,7 +250,7 @@ class Work:
         if left:
             maybe = rows.where(MAYBE).persist()
             try:
-                found = self._take(reading, looked_for(self.past, maybe))[ROWS]
+                found = self._take(reading, looked_for(self.past, maybe))[ROWS_READ]
             finally:
                 maybe.unpersist()
             if found != left:
@@ -233,7 +264,7 @@ class Work:
         once more.
         """
         watch, decided = Observation(), ~F.col(MAYBE)
-        aggregates = [F.count(F.lit(1)).alias(ROWS), F.count_if(MAYBE).alias(MAYBE)]
+        aggregates = [F.count(F.lit(1)).alias(ROWS_READ), F.count_if(MAYBE).alias(MAYBE)]
         for number, cluster_id in enumerate(reading.clusters):
             here = (F.col(c.CLUSTER_ID) == cluster_id) & decided
             aggregates.append(F.sum(F.when(here, F.col(COPIES))).alias(f"{COPIES}_{number}"))
@@ -309,10 +340,10 @@ class Work:
 
     def known(self, reading: Reading) -> dict[str, Any]:
         """Up to when each cluster of the ledger is known, for `runs.inputs`."""
-        before = known.known_before(self.past.spark, self.past.location, self.past.commits)
+        before = known_before(self.past.spark, self.past.location, self.past.commits)
         self.newest.add_left_out(reading)
-        states = [known.newest(self._mine(tables.GROUP_SNAPSHOTS), c.OBSERVED_AT)] if self.given else []
-        return known.inputs_of([before, self.newest.known(reading), *states])
+        states = [newest(self._mine(tables.GROUP_SNAPSHOTS), c.OBSERVED_AT)] if self.given else []
+        return inputs_of([before, self.newest.known(reading), *states])
 
     def _topics(self) -> DataFrame:
         """All changes of topics that count, and those of this attempt."""
@@ -398,3 +429,280 @@ class Work:
         if written is not None:
             self.written.append(written)
             self.most_members = max(self.most_members, written.metrics.get(runs.MOST_MEMBERS) or 0)
+
+
+# Up to when an ingest leaves each cluster of the ledger known, for `runs` (`core.log.plan`).
+#
+# Each run keeps it of all clusters, so that a reader looks at the last runs only.
+
+LAST_RUNS = 20
+"""Runs that are merged: ingests of several clusters may overtake one another."""
+
+
+def known_before(spark: SparkSession, location: LedgerLocation, commits: tuple[Commit, ...]) -> dict[str, KnownUpTo]:
+    """Return what was known of each cluster; of ingests that kept nothing, the records are asked once."""
+    keeping = (commit.known for commit in reversed(commits) if commit.known is not None)
+    found = together(known_in({KNOWN_KEY: json.loads(known)}) for known in islice(keeping, LAST_RUNS))
+    ingested = {cluster for commit in commits for guard in commit.guards if (cluster := cluster_of(guard)) is not None}
+    unsaid = sorted(ingested - found.keys())
+    return {**found, **(_recorded(spark, location, commits, unsaid) if unsaid else {})}
+
+
+def _recorded(
+    spark: SparkSession, location: LedgerLocation, commits: tuple[Commit, ...], clusters: list[str]
+) -> dict[str, KnownUpTo]:
+    records = newest(current(spark, location, LOG_RECORDS, commits), c.TIMESTAMP)
+    states = newest(current(spark, location, GROUP_SNAPSHOTS, commits), c.OBSERVED_AT)
+    found = together([dict.fromkeys(clusters, KnownUpTo()), records, states])
+    return {cluster: found[cluster] for cluster in clusters}
+
+
+def newest(rows: DataFrame, moment: str) -> dict[str, KnownUpTo]:
+    """Return the newest moment of rows, by cluster."""
+    found = rows.groupBy(c.CLUSTER_ID).agg(F.unix_millis(F.max(moment))).collect()
+    return {cluster: KnownUpTo(newest=from_millis(at)) for cluster, at in found}
+
+
+class NewestRead:
+    """The time of the newest record (ms) that an ingest has read of each log partition, by cluster."""
+
+    def __init__(self) -> None:
+        self._times: defaultdict[tuple[str, int], int] = defaultdict(int)
+
+    def add(self, rows: Iterable[tuple[str, int, int]]) -> None:
+        """Add rows of cluster, log partition and time."""
+        for cluster, partition, time in rows:
+            self._times[cluster, partition] = max(self._times[cluster, partition], time)
+
+    def add_left_out(self, reading: Reading) -> None:
+        """Add the records that sources left out, once they have been read."""
+        for source in reading.sources:
+            for rows in source.parts:
+                if rows.newest_left_out is not None:
+                    self.add((source.cluster_id, *each) for each in rows.newest_left_out().items())
+
+    def known(self, reading: Reading) -> dict[str, KnownUpTo]:
+        """Up to when the ingest has read each cluster."""
+        found = {
+            cluster: KnownUpTo(newest=from_millis(time))
+            for (cluster, _), time in sorted(self._times.items(), key=itemgetter(1))
+        }
+        return together([dict.fromkeys(reading.clusters, KnownUpTo()), found, self._of_clusters(reading)])
+
+    def _of_clusters(self, reading: Reading) -> dict[str, KnownUpTo]:
+        """Of clusters that were read themselves: of those of which something is left, what was read least far."""
+        found = dict(reading.known)
+        for cluster, partitions in reading.behind.items():
+            read = {partition: time for (of, partition), time in self._times.items() if of == cluster}
+            times = [read[each] for each in partitions if each in read] or list(read.values())
+            found[cluster] = replace(found[cluster], least=from_millis(min(times)) if times else None)
+        return found
+
+
+def inputs_of(known: Iterable[Mapping[str, KnownUpTo]]) -> dict[str, Any]:
+    """Return what `inputs` of a run keep."""
+    merged = together(known)
+    return {KNOWN_KEY: {cluster: each.as_json() for cluster, each in sorted(merged.items())}}
+
+
+def note_nothing_new(
+    spark: SparkSession, location: LedgerLocation, seen: LedgerView, reading: Reading, invocation: Invocation
+) -> None:
+    """Commit a run that says up to when nothing was new, if its sources can tell.
+
+    It has no guard: no other run rests on it, and none has to yield to it. Where others commit all the time, the next
+    ingest says it.
+    """
+    if not reading.known:
+        return
+    inputs = {"sources": [], **inputs_of([known_before(spark, location, seen.commits), reading.known])}
+    now = invocation.now()
+    attempt = runs.Attempt(
+        run_id=f"{runs.NOTHING_NEW}-{digest([inputs, invocation.attempt_id])[:16]}",
+        attempt_id=invocation.attempt_id,
+        kind=runs.NOTHING_NEW,
+        inputs=inputs,
+        config_digest="",
+        code_digest="",
+        started_at=now,
+    )
+    outcome = runs.Outcome({}, {}, "", "done", invocation.now())
+    try:
+        runs.commit(spark, location, attempt, seen.sequence, outcome)
+    except WriteConflict:
+        return
+
+
+# Users' own snapshot tables as part of an ingest: what is new of them, and what became of every row.
+
+KNOWN_ROWS = "known"
+_USABLE, _NEW = "usable", "new"
+_LAST, _NEWEST, _OURS = "last", "newest", "ours"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows of one table of one source. `new` are those the ledger does not have; to be read before `counts`."""
+
+    cluster_id: str
+    table: Table
+    new: DataFrame
+    watch: Observation
+    derived: bool = False  # no rows of a user's: they are not in the account
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """What became of the rows without a fault, by the names of `accounts`. Those the ledger has are duplicates."""
+        if self.derived:
+            return
+        usable, new = self.watch.get[_USABLE], self.watch.get[_NEW]
+        yield "records", usable
+        yield f"used.{self.table.name}", new
+        yield "duplicates", usable - new
+
+
+def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: SnapshotRows) -> list[GivenRows]:
+    """The three tables of one source, beside the `current` ones of the ledger.
+
+    A snapshot is its id: one that the ledger has is not taken again.
+    """
+    known = current(GROUP_SNAPSHOTS).select(c.SNAPSHOT_ID)
+    pieces = [(GROUP_SNAPSHOTS, tables.groups), (MEMBER_SNAPSHOTS, tables.members)]
+    found = [_given(cluster_id, table, _marked(_of(table, rows.good), known)) for table, rows in pieces]
+    if tables.derived:
+        found[0] = replace(found[0], derived=True)
+    if tables.topics is not None and tables.derived:
+        changes = _changes(tables.topics.good, current(TOPIC_SNAPSHOTS), tables.groups.good)
+        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, changes))
+    elif tables.topics is not None:
+        said = current(TOPIC_SNAPSHOTS).drop(c.ATTEMPT_ID)
+        found.append(_given(cluster_id, TOPIC_SNAPSHOTS, _marked(_of(TOPIC_SNAPSHOTS, tables.topics.good), said)))
+    return found
+
+
+def _of(table: Table, rows: DataFrame) -> DataFrame:
+    return rows.select(*(name for name in table.columns if name != c.ATTEMPT_ID))
+
+
+def _changes(counts: DataFrame, known: DataFrame, groups: DataFrame) -> DataFrame:
+    """Mark topics that say nothing else than what was known before them; the others are changes.
+
+    A count without a moment holds from the beginning; one that differs from what is known, since the newest snapshot
+    that is read.
+    """
+    topic = [c.CLUSTER_ID, c.TOPIC]
+    of_topic = [name for name in TOPIC_SNAPSHOTS.columns if name not in (*topic, c.VALID_FROM, c.ATTEMPT_ID)]
+    last = known.groupBy(*topic).agg((F.unix_micros(F.max(c.VALID_FROM)) + 1).alias(_LAST))
+    newest = groups.agg(F.unix_micros(F.max(c.OBSERVED_AT)).alias(_NEWEST))
+    since = F.when(F.col(_LAST).isNull(), 0).otherwise(F.greatest(_LAST, _NEWEST))
+    dated = counts.join(last, topic, "left").crossJoin(F.broadcast(newest))
+    dated = dated.withColumn(c.VALID_FROM, F.coalesce(c.VALID_FROM, F.timestamp_micros(since))).drop(_LAST, _NEWEST)
+    rows = _of(TOPIC_SNAPSHOTS, known).withColumn(_OURS, F.lit(True))
+    rows = rows.unionByName(_of(TOPIC_SNAPSHOTS, dated).withColumn(_OURS, F.lit(False)))
+    before = F.lag(F.struct(*of_topic)).over(Window.partitionBy(*topic).orderBy(c.VALID_FROM, F.desc(_OURS), *of_topic))
+    marked = rows.withColumn(KNOWN_ROWS, F.coalesce(before.eqNullSafe(F.struct(*of_topic)), F.lit(False)))
+    return marked.where(~F.col(_OURS)).drop(_OURS)
+
+
+def _given(cluster_id: str, table: Table, marked: DataFrame) -> GivenRows:
+    """Counted behind the join: before its shuffle, a task that Spark has to run again would count once more."""
+    watch = Observation()
+    usable, new = F.count(F.lit(1)).alias(_USABLE), F.count_if(~F.col(KNOWN_ROWS)).alias(_NEW)
+    return GivenRows(
+        cluster_id, table, marked.observe(watch, usable, new).where(~F.col(KNOWN_ROWS)).drop(KNOWN_ROWS), watch
+    )
+
+
+def _marked(rows: DataFrame, known: DataFrame) -> DataFrame:
+    """The rows, and whether they stand in `known`, by its columns, nulls equal to nulls."""
+    left, right = rows.alias("given"), known.distinct().withColumn(KNOWN_ROWS, F.lit(True)).alias("said")
+    condition = F.lit(True)
+    for name in known.columns:
+        condition &= F.col(f"given.{name}").eqNullSafe(F.col(f"said.{name}"))
+    return left.join(right, condition, "left").select("given.*", F.col(KNOWN_ROWS).isNotNull().alias(KNOWN_ROWS))
+
+
+def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame, written: int = 0) -> DataFrame:
+    """Rows of `ownership_changes` (without the attempt) of every group with a new snapshot, from all its snapshots.
+
+    `groups` and `members` are new rows of the users' tables; they may be late, so all changes of a group are derived
+    anew (`sinks.current`). `written`: how many snapshots this attempt has written.
+    """
+    group = [c.CLUSTER_ID, c.GROUP_ID]
+    touched = groups.select(*group).distinct()
+    old = past.current(GROUP_SNAPSHOTS).where(F.col(c.SOURCE) == SOURCE_KIND).drop(c.ATTEMPT_ID)
+    every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, group, "left_semi"))
+    known = past.current(MEMBER_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(f"{SOURCE_KIND}/"))
+    old_members = known.drop(c.ATTEMPT_ID).join(touched, group, "left_semi")
+    most = written + sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in past.commits)
+    cores = parallelism(past.spark)
+    tasks = min(cores, bucket_count(most, cores))
+    return ownership_changes(every, members.drop(c.ATTEMPT_ID).unionByName(old_members), tasks)
+
+
+def of_table(pieces: Iterable[GivenRows], table: Table) -> list[DataFrame]:
+    """The new rows of one table."""
+    return [piece.new for piece in pieces if piece.table is table]
+
+
+# What was there to be read, held against what came of it: physical lines and table rows, counted where they arrive.
+
+LISTED = f"{LISTINGS}.listed"
+_STAGES = (offsets_log.STAGE, snapshot_tables.STAGE, topic_listings.STAGE)
+
+
+def count_arrivals(reading: Reading, counts: Counter[str]) -> None:
+    """Add lines, rows, blank lines and records of other topics, as they were seen when they passed.
+
+    A task that Spark ran again saw them again: of a cluster whose account does not add up they are counted by queries
+    of their own, and only then the account is judged.
+    """
+    seen = {cluster_id: _of_cluster(reading, cluster_id, _observed) for cluster_id in reading.clusters}
+    for cluster_id, first in seen.items():
+        counts.update(first)
+        if not all(each.balanced for each in accounts(counts) if each.cluster_id == cluster_id):
+            counts.subtract(first)
+            counts.update(_of_cluster(reading, cluster_id, _counted))
+
+
+def count_rejected(rejected: DataFrame, reading: Reading, counts: Counter[str]) -> None:
+    """Add what the sources rejected, from the rows that were written, under the cluster of its source."""
+    by_stage = rejected.where(F.col(c.STAGE).isin(*_STAGES)).groupBy(c.STAGE, c.SOURCE, c.CLUSTER_ID, c.CODE).count()
+    for stage, source, named, code, number in by_stage.collect():
+        cluster_id = reading.cluster_of(source, named)
+        if stage == topic_listings.STAGE:
+            counts[f"{cluster_id}/{LISTINGS}.{code}"] += number
+        else:
+            counts[f"{cluster_id}/{RECORDS}"] += number
+            counts[f"{cluster_id}/{QUARANTINED}.{code}"] += number
+
+
+def count_listed(listed: DataFrame, counts: Counter[str]) -> None:
+    """Add the usable lines of topic listings."""
+    usable = listed.where(F.col(topic_listings.STATE).isNotNull())
+    for cluster_id, number in usable.groupBy(c.CLUSTER_ID).count().collect():
+        counts[f"{cluster_id}/{LISTED}"] += number
+
+
+def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arrived]) -> Counter[str]:
+    found: Counter[str] = Counter({f"{cluster_id}/{name}": 0 for name in (LINES, ROWS, BLANK)})
+    for arrivals in _arrivals(reading.sources, cluster_id):
+        arrived = ask(arrivals)
+        found[f"{cluster_id}/{LINES if arrivals.of_lines else ROWS}"] += arrived.entries
+        found[f"{cluster_id}/{BLANK}"] += arrived.blank
+        for kind, number in {OTHER_TOPIC: arrived.other_topic, **arrived.left_out}.items():
+            if number:
+                found[f"{cluster_id}/{RECORDS}"] += number
+                found[f"{cluster_id}/unused.{kind}"] += number
+    return found
+
+
+def _arrivals(sources: Iterable[SourceReading], cluster_id: str) -> list[Arrivals]:
+    return [each for source in sources if source.cluster_id == cluster_id for each in source.arrivals]
+
+
+def _observed(arrivals: Arrivals) -> Arrived:
+    return arrivals.observed()
+
+
+def _counted(arrivals: Arrivals) -> Arrived:
+    return arrivals.counted()

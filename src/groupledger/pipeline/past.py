@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from groupledger.core.history import OTHER_LOG_PARTITION
+from groupledger.core.log.plan import Range, overlapping, united
 from groupledger.sinks import runs
 from groupledger.sinks.current import current, written_by
 from groupledger.sinks.location import LedgerFault
-from groupledger.tables import LOG_RECORDS, QUARANTINE
+from groupledger.sinks.runs import committed_before
+from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from datetime import datetime
 
-    from groupledger.core.read_ranges import Ranges
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from groupledger.config import RetentionSettings
+    from groupledger.core.log.plan import LogPlace, Ranges
     from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit
+    from groupledger.sinks.runs import Commit, LedgerView
     from groupledger.tables import Table
+
 
 GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 STRAY_GROUPS = "stray_groups"
@@ -117,3 +126,141 @@ def _met_strays(commit: Commit) -> bool:
     return bool(commit.counts_out.get(STRAY_GROUPS)) or any(
         number and name.endswith(counted) for name, number in commit.counts_in.items()
     )
+
+
+# Which records an earlier ingest has. Looked for only where offsets lie in ranges that `runs` says were read.
+#
+# A scheduled ingest brings offsets that no ingest read, so that none of `log_records` is opened for it. Where some of
+# the
+# new offsets were read, only the attempts that read them are.
+
+COPIES, KNOWN, MAYBE = "copies", "known", "maybe_known"
+"""Columns: how often a record was read now; whether an earlier ingest has it; whether one may have it."""
+
+POSITION_AND_CONTENT = [name for name in LOG_RECORDS.columns if name not in (c.LEADER_EPOCH, c.ATTEMPT_ID)]
+"""A record is the same whether its source has leader epochs or not."""
+_NAMED = 1_000
+_RANGES = f"map<string,array<struct<{c.FROM_OFFSET}:bigint,{c.OFFSET}:bigint>>>"
+
+
+def sorted_out(past: Past, records: DataFrame) -> DataFrame:
+    """Each position and content once, with COPIES; MAYBE where it has to be looked for, else KNOWN says all there is
+    to say: true where its records were removed since they were read."""
+    copies = F.count(F.lit(1)).alias(COPIES), F.max(c.LEADER_EPOCH).alias(c.LEADER_EPOCH)
+    rows = records.groupBy(*POSITION_AND_CONTENT).agg(*copies)
+    if past.empty:
+        return rows.withColumns({MAYBE: F.lit(False), KNOWN: F.lit(False)})
+    gone = forgotten(past.commits)
+    known = F.lit(False) if gone is None else gone
+    return rows.withColumns({MAYBE: _was_read(past) & ~known, KNOWN: known})
+
+
+def looked_for(past: Past, maybe: DataFrame) -> DataFrame:
+    """The rows of `sorted_out` that are MAYBE known, decided; `maybe` is read twice, so it should be persisted."""
+    extents = maybe.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(F.min(c.OFFSET), F.max(c.OFFSET)).collect()
+    wanted: dict[LogPlace, Range] = {(cluster, at): (first, last) for cluster, at, first, last in extents}
+    offsets = [offset for extent in wanted.values() for offset in extent]
+    within = F.col(c.OFFSET).between(min(offsets), max(offsets)) if offsets else F.lit(False)
+    read = past.current(LOG_RECORDS, _attempts(past, wanted)).where(within)
+    known = read.select(*POSITION_AND_CONTENT).alias(KNOWN)
+    same = [F.col(f"{MAYBE}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in POSITION_AND_CONTENT]
+    joined = maybe.drop(KNOWN).alias(MAYBE).join(known, reduce(lambda one, other: one & other, same), "left")
+    found = F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN)
+    return joined.select(f"{MAYBE}.*", found).withColumn(MAYBE, F.lit(False))
+
+
+def _was_read(past: Past) -> Column:
+    """Whether the position is in a range that was read. The ranges are one literal: thousands of them would take as
+    many calls into the JVM."""
+    reads = past.reads()
+    if reads is None:
+        return F.lit(True)
+    by_place: Mapping[str, list[dict[str, int]]] = {
+        f"{cluster}/{partition}": [{c.FROM_OFFSET: first, c.OFFSET: last} for first, last in ranges]
+        for (cluster, partition), ranges in united(reads.values()).items()
+    }
+    if not by_place:
+        return F.lit(False)
+    ranges = F.from_json(F.lit(json.dumps(by_place)), _RANGES)
+    here = F.try_element_at(ranges, F.concat_ws("/", c.CLUSTER_ID, F.col(c.LOG_PARTITION).cast("string")))
+    inside = F.exists(here, lambda each: F.col(c.OFFSET).between(each[c.FROM_OFFSET], each[c.OFFSET]))
+    return F.coalesce(inside, F.lit(False))
+
+
+def _attempts(past: Past, wanted: Mapping[LogPlace, Range]) -> list[str] | None:
+    """The attempts that read any of the offsets; None: any may have."""
+    reads = past.reads()
+    attempts = None if reads is None else sorted(overlapping(reads, wanted))
+    return None if attempts is None or len(attempts) > _NAMED else attempts
+
+
+# Retention: which runs' rows a table no longer keeps, and what an ingest must know of records that are gone.
+#
+# The rows of an attempt in a table stay or go together, so that the doctor can still account for every row. Of the raw
+# log and of quarantine they go once they are old; of any other table once, besides, no reader sees one of them any
+# more:
+# what current results rest on stays. Heads of groups, which the next ingest starts from, and `runs` stay for ever.
+
+FORGOTTEN = "forgotten."
+"""In `counts_out` of a maintain: `forgotten.<cluster>/<log partition>` is the last offset whose record may be gone."""
+
+_INPUT = (LOG_RECORDS, QUARANTINE)
+
+
+def due(
+    spark: SparkSession,
+    location: LedgerLocation,
+    settings: Iterable[RetentionSettings],
+    stored: Mapping[tuple[str, str], int],
+    seen: LedgerView,
+    now: datetime,
+) -> dict[str, list[str]]:
+    """By table, the committed attempts whose rows are there and are to go; tables with none are left out."""
+    found: dict[str, list[str]] = {}
+    for setting in settings:
+        table = BY_NAME[setting.table]
+        attempts = committed_before(spark, location, now - timedelta(days=setting.days))
+        attempts &= {attempt for name, attempt in stored if name == table.name}
+        if attempts and table not in _INPUT:
+            attempts -= _seen(spark, location, table, seen.commits)
+        if attempts:
+            found[table.name] = sorted(attempts)
+    return found
+
+
+def _seen(spark: SparkSession, location: LedgerLocation, table: Table, commits: tuple[Commit, ...]) -> set[str]:
+    """The attempts of which a reader sees a row."""
+    rows = current(spark, location, table, commits).select(c.ATTEMPT_ID).distinct()
+    return {row[c.ATTEMPT_ID] for row in rows.collect()}
+
+
+def forgetting(spark: SparkSession, location: LedgerLocation, attempts: list[str]) -> dict[str, int]:
+    """What a commit says of the log partitions whose records of these attempts go."""
+    rows = location.rows(spark, LOG_RECORDS).where(F.col(c.ATTEMPT_ID).isin(attempts))
+    ends = rows.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(F.max(c.OFFSET)).collect()
+    return {f"{FORGOTTEN}{cluster_id}/{partition}": last for cluster_id, partition, last in sorted(ends)}
+
+
+def forgotten_ends(commits: Iterable[Commit]) -> dict[str, int]:
+    """By `<cluster>/<log partition>`, the last offset whose record may have been removed."""
+    ends: dict[str, int] = {}
+    for commit in commits:
+        for name, last in commit.counts_out.items():
+            if name.startswith(FORGOTTEN):
+                place = name.removeprefix(FORGOTTEN)
+                ends[place] = max(last, ends.get(place, last))
+    return ends
+
+
+def forgotten(commits: Iterable[Commit]) -> Column | None:
+    """Whether a record's position is one that was read, or passed over, before its records were removed; None: no
+    record was ever removed.
+
+    Such a record is no news: what it said has been folded, or came too late for this ledger.
+    """
+    ends = forgotten_ends(commits)
+    if not ends:
+        return None
+    by_place = F.create_map(*(F.lit(value) for pair in sorted(ends.items()) for value in pair))
+    here = F.concat_ws("/", c.CLUSTER_ID, F.col(c.LOG_PARTITION).cast("string"))
+    return F.coalesce(F.col(c.OFFSET) <= F.try_element_at(by_place, here), F.lit(False))

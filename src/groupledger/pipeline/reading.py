@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,28 +15,41 @@ from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, 
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
-from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, ClusterReading, read_cluster
+from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, SINCE, ClusterReading, read_cluster
 from groupledger.pipeline.described import DescribedReading, LastSnapshots, no_snapshots, read_described
-from groupledger.pipeline.growing import TABLES, GrowingTable, TableReading, read_growing
-from groupledger.pipeline.membership_tables import read_memberships
+from groupledger.pipeline.past import guard_of
 from groupledger.sinks.refusals import ENGINE_ERRORS
-from groupledger.sources import kafka_log, offsets_log, segments, snapshot_tables, spark_kafka_log, topic_listings
-from groupledger.sources.files import Files, unreadable
-from groupledger.sources.opening import PROBLEM, Arrivals, Rows, split
-from groupledger.sources.tables import table_files
+from groupledger.sources import (
+    delta_growth,
+    kafka_log,
+    memberships,
+    offsets_log,
+    segments,
+    snapshot_tables,
+    topic_listings,
+)
+from groupledger.sources.files import Files, table_files, unreadable
+from groupledger.sources.memberships import OpenedTable
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, opened, split
+from groupledger.sources.snapshot_tables import opened_frame
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
-from groupledger.tables.given import FORMS
+from groupledger.tables.facts import FORMS, MEMBERSHIPS, TOPIC_COUNTS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from groupledger.config import Config, LimitSettings, SourceSettings
-    from groupledger.core.known_up_to import KnownUpTo
+    from groupledger.core.log.plan import KnownUpTo
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.runs import Commit
+    from groupledger.sources.delta_growth import DeltaVersion
     from groupledger.sources.snapshot_tables import SnapshotRows
+    from groupledger.tables.facts import GivenForm
+
 
 LISTING = "topics-jsonl"
 LOGS = (*OFFSETS, SEGMENTS)
@@ -181,7 +195,7 @@ class Reading:
     def _fault_of_cluster(self, error: str) -> Fault | None:
         """The fault of the running cluster that a read failed at."""
         spoken = [each.settings for each in self.sources if each.settings.reader == SPARK_READER]
-        through_spark = (spark_kafka_log.fault_of(error, source.place) for source in spoken)
+        through_spark = (kafka_log.fault_of_spark(error, source.place) for source in spoken)
         return kafka_log.fault_of(error) or next((fault for fault in through_spark if fault is not None), None)
 
 
@@ -384,3 +398,163 @@ def union(frames: Iterable[DataFrame]) -> DataFrame | None:
     """All rows of the frames; None without a frame."""
     rows = list(frames)
     return reduce(lambda left, right: left.unionByName(right), rows) if rows else None
+
+
+# Tables as sources: what ingests have read of a growing one, and what is new in it.
+#
+# A Delta table is read from the version on that the last committed ingest read (`runs.inputs`, beside what was reached
+# of
+# running clusters). Of any other table it is not known what is new: each ingest reads all of it.
+
+TABLES, TABLE_ID, VERSION, READ_AS = "tables", "table", "version", "read_as"
+READ_AT = "read_at"
+"""In the description of a source: when a table was read that has no versions. One with versions has SINCE."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowingTable:
+    """A table that ingests read on from where they ended.
+
+    `read_as` is a digest of the settings that say what becomes of a row: under others all rows are read again. `fields`
+    names the columns or fields of structs that are needed, by the schema.
+    """
+
+    place: str
+    kind: str
+    in_catalog: bool
+    read_as: str
+    fields: Callable[[StructType], Iterable[str]]
+
+    @property
+    def key(self) -> str:
+        """Return what a mark of the table stands under."""
+        return f"{self.kind} {without_secrets(self.place)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableReading:
+    """What an ingest takes from a table.
+
+    `mark` is what `runs` keeps of it under `key`, for the next ingest to go on from; None where nothing can be kept.
+    `described` tells it apart from other reads of the table.
+    """
+
+    key: str
+    frame: DataFrame
+    files: Files
+    mark: Mapping[str, Any] | None
+    described: Mapping[str, Any]
+    is_empty: bool
+
+
+def read_growing(
+    spark: SparkSession,
+    source: GrowingTable,
+    cluster_id: str,
+    commits: Sequence[Commit],
+    invocation: Invocation | None,
+) -> TableReading:
+    """Read what is new since these commits in a Delta table, or in a table or view of the session's catalog.
+
+    Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FOREIGN_SCHEMA.
+    """
+    name = source.place if source.in_catalog else delta_growth.delta_path(source.place)
+    there = opened(lambda: _opened(spark, source), source.place)
+    source.fields(there.schema)
+    table = delta_growth.present_version(spark, name)
+    if table is None:
+        now = {} if invocation is None else {READ_AT: invocation.now().isoformat()}
+        return TableReading(source.key, there, _files(source, []), None, now, is_empty=False)
+    mark = {TABLE_ID: table.table_id, VERSION: table.version, READ_AS: source.read_as}
+    last = last_mark(commits, cluster_id, source.key)
+    if last is not None and all(last[each] == mark[each] for each in (TABLE_ID, READ_AS)):
+        found = _since(spark, source, table, last[VERSION], there)
+        if found is not None:
+            frame, files, names = found
+            described = {SINCE: last, "files": len(names), "digest": digest(names)}
+            return TableReading(source.key, frame, files, mark, described, is_empty=not names)
+    frame = delta_growth.whole(spark, table)
+    names = sorted(opened(frame.inputFiles, source.place))
+    described = {"files": len(names), "digest": digest(names)}
+    return TableReading(source.key, frame, _files(source, names), mark, described, is_empty=False)
+
+
+def last_mark(commits: Sequence[Commit], cluster_id: str, key: str) -> Mapping[str, Any] | None:
+    """What the last of these commits that read the table for the cluster keeps of it; they are in their order."""
+    for commit in reversed(commits):
+        if commit.reached is not None and guard_of(cluster_id) in commit.guards:
+            found: Mapping[str, Any] | None = json.loads(commit.reached).get(cluster_id, {}).get(TABLES, {}).get(key)
+            if found is not None:
+                return found
+    return None
+
+
+def _opened(spark: SparkSession, source: GrowingTable) -> DataFrame:
+    return spark.table(source.place) if source.in_catalog else spark.read.format("delta").load(source.place)
+
+
+def _since(
+    spark: SparkSession, source: GrowingTable, table: DeltaVersion, since: int, there: DataFrame
+) -> tuple[DataFrame, Files, list[str]] | None:
+    """The rows that came since a version, their files, and the names of these in the table's log; None: read all."""
+    added = delta_growth.added(spark, table, since)
+    if added is None:
+        return None
+    schema = there.schema
+    if not added:
+        return spark.createDataFrame([], schema), _files(source, []), []
+    needed = tuple(source.fields(schema))
+    names = [name for name in schema.names if any(each == name or each.startswith(f"{name}.") for each in needed)]
+    frame = delta_growth.rows_of(spark, table, schema, added, names)
+    if frame is None:
+        return None
+    files = [delta_growth.url_of(table.folder, file.path) for file in added]
+    return frame, _files(source, files), [file.path for file in added]
+
+
+def _files(source: GrowingTable, names: Sequence[str]) -> Files:
+    return Files(source.place, source.place, tuple(sorted((name, 1, 0) for name in names)))
+
+
+# Open tables of memberships and of their topics: folders, catalog tables, views; of a Delta table what is new.
+
+FORMATS = ("parquet", "delta")
+
+
+def read_memberships(
+    spark: SparkSession,
+    source: SourceSettings,
+    cluster_id: str,
+    most_claims: int,
+    commits: Sequence[Commit],
+    invocation: Invocation | None,
+) -> tuple[SnapshotRows, tuple[TableReading, ...]]:
+    """Read a table of memberships, and its topics; with what the next ingest goes on from.
+
+    Raises SourceFault: SOURCE_MISSING, SOURCE_UNREADABLE, FOREIGN_SCHEMA.
+    """
+    if source.table is None and source.format not in FORMATS:
+        words = f"format is {source.format}; expected {' or '.join(FORMATS)} for a table of memberships"
+        raise SourceFault("SOURCE_UNREADABLE", f"{without_secrets(source.place)}: {words}")
+    forms = {source.place: MEMBERSHIPS, **({source.topics: TOPIC_COUNTS} if source.topics else {})}
+    places: list[OpenedTable] = []
+    grown: list[TableReading] = []
+    for place, form in forms.items():
+        if source.table is None and source.format != "delta":
+            files = table_files(spark, place, source.format, glob=source.glob)
+            places.append(OpenedTable(opened_frame(spark, files, form, source.format), files, place))
+        else:
+            found = read_growing(spark, _growing_memberships(source, place, form), cluster_id, commits, invocation)
+            places.append(OpenedTable(found.frame, found.files, place))
+            grown.append(found)
+    members, *topics = places
+    rows = memberships.read(members, next(iter(topics), None), cluster_id, source.columns, most_claims=most_claims)
+    return rows, tuple(grown)
+
+
+def _growing_memberships(source: SourceSettings, place: str, form: GivenForm) -> GrowingTable:
+    def fields(schema: StructType) -> Iterable[str]:
+        return [source.columns.get(name, name) for name in form.columns]
+
+    kind = f"{source.kind} {form.table.name}"
+    return GrowingTable(place, kind, source.table is not None, digest({"columns": dict(source.columns)}), fields)

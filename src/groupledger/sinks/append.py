@@ -15,7 +15,7 @@ from groupledger.core.digest import rows_digest, short_digest
 from groupledger.sinks.changes import add_files, append_rows
 from groupledger.tables import SCHEMA_VERSION
 from groupledger.tables import columns as c
-from groupledger.tables.row_digest import SEEDS, SUMS, hashed_columns
+from groupledger.tables.declaration import SEEDS, SUMS, hashed_columns
 from groupledger.tables.sql_text import quoted
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def append_files(
 ) -> Written:
     """Append files that stand in the table's folder, in one Delta commit; `written` says what their rows are.
 
-    They are stamped, and were checked and hashed by who wrote them (`engine.table_files`).
+    They are stamped, and were checked and hashed by who wrote them (`engine.envelope`).
     """
     add_files(spark, location, table, files)
     return written

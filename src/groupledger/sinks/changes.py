@@ -72,7 +72,7 @@ def add_files(spark: SparkSession, location: LedgerLocation, table: Table, files
     """Add files that stand in the table's folder, in one version of it, through Delta's own transaction in the JVM.
 
     Delta has no public way to do that, but for SQL that reads and writes all rows again. What it would have asked of
-    the rows, who wrote the files has asked (`engine.table_files`).
+    the rows, who wrote the files has asked (`engine.envelope`).
     """
     session: Any = spark
     delta = _Delta(session._jvm)

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from pyspark.sql.types import StructType
 
 from groupledger.core.digest import digest
-from groupledger.core.engine_words import first_words
-from groupledger.core.ledger_version import VERSION_PROPERTY
+from groupledger.core.ledger import VERSION_PROPERTY, first_words
 from groupledger.sinks import changes
-from groupledger.sinks.folder_files import plain_table
+from groupledger.sinks.location import plain_table
 from groupledger.sinks.refusals import WriteConflict, damaged, unwritable
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c

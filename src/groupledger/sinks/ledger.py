@@ -11,13 +11,12 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
-from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
+from groupledger.core.ledger import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.sinks import changes
-from groupledger.sinks.folder_files import plain_table
 from groupledger.sinks.folder_runs import folder_runs
 from groupledger.sinks.location import LedgerFault as LedgerFault
 from groupledger.sinks.location import LedgerLocation as LedgerLocation
-from groupledger.sinks.placement import require_reachable
+from groupledger.sinks.location import local_folder, plain_table, with_scheme
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.sql_text import literal, quoted
@@ -292,3 +291,40 @@ def same_type(got: DataType, expected: DataType) -> bool:
     if isinstance(got, StructType) and isinstance(expected, StructType):
         return first_difference(got, expected) is None and got.names == expected.names
     return got.simpleString() == expected.simpleString()
+
+
+# Refuse a place at which a ledger would be in pieces, or gone, before anything is made there.
+
+_SESSION_CATALOG = "spark_catalog"
+
+
+def require_reachable(spark: SparkSession, location: LedgerLocation) -> None:
+    """Raise LedgerFault("LOCAL_LEDGER") for a folder of this machine where the executors may be others.
+
+    Each executor would write to a disk of its own, and the log of the table would be on the driver's alone. Through
+    Spark Connect the server's machines are not known here.
+    """
+    if location.path is None or location.shared or getattr(spark, "_jvm", None) is None:
+        return
+    master = str(spark.sparkContext.master)
+    folder = local_folder(with_scheme(spark, location.path))
+    if folder is None or master.startswith("local"):
+        return
+    told = f"the ledger is at {folder}, a folder of this machine, and Spark's executors run on others (master {master})"
+    place = "a store that all of them reach (s3a://, abfss://, gs://, hdfs://) or a catalog"
+    shared = "if this folder is a mount that all of them share, such as NFS, set ledger.shared: true"
+    raise LedgerFault("LOCAL_LEDGER", f"{told}: each would write to a disk of its own; put it on {place}; {shared}")
+
+
+def require_lasting_catalog(spark: SparkSession, location: LedgerLocation) -> None:
+    """Raise LedgerFault("CATALOG_IN_MEMORY") for a catalog that ends with the session."""
+    if location.catalog is None:
+        return
+    name, dot, _ = location.catalog.partition(".")
+    kind = spark.conf.get("spark.sql.catalogImplementation", "in-memory")
+    if (dot and name != _SESSION_CATALOG) or kind != "in-memory":
+        return
+    told = f"ledger.catalog is {location.catalog}, and this Spark's catalog is in memory: it ends with the session"
+    expected = "expected one that lasts: profile cluster on a Spark with a metastore or Unity Catalog"
+    ways = "or spark.conf spark.sql.catalogImplementation: hive, or a folder (ledger.location)"
+    raise LedgerFault("CATALOG_IN_MEMORY", f"{told}; {expected}, {ways}")

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical, digest
 from groupledger.core.faults import Fault
-from groupledger.core.known_up_to import KNOWN
+from groupledger.core.log.plan import KNOWN
 from groupledger.sinks import changes
 from groupledger.sinks.folder_runs import TRIES as TRIES
 from groupledger.sinks.folder_runs import RunRow, folder_runs, itself
@@ -121,7 +121,7 @@ class Commit:
 
     `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote. `reached`: by
     cluster that an ingest read itself, where the next one goes on, as JSON: of thousands of commits one is looked at.
-    `known`: `core.known_up_to`, as JSON too. `facts_as_of`: of an assign, the last commit whose facts it knew.
+    `known`: `core.log.plan`, as JSON too. `facts_as_of`: of an assign, the last commit whose facts it knew.
     `removed`: by table, attempts whose rows it took.
     """
 

@@ -7,18 +7,24 @@ writes itself (`CHECKPOINT_INTERVAL`).
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pyspark.sql import functions as F
 
+from groupledger.core.digest import digest
+from groupledger.core.moments import iso
 from groupledger.sinks import changes
-from groupledger.sinks.folder_files import file_sizes, has_files_to_vacuum
+from groupledger.sinks.location import file_sizes, has_files_to_vacuum, has_scheme, local_folder
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
-from groupledger.sinks.runs import TRIES
+from groupledger.sinks.runs import TRIES, merged, planned_row, runs_frame
 from groupledger.tables import RUNS, TABLES
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
@@ -27,7 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.runs import Attempt
     from groupledger.tables import Table
+
 
 FILE_BYTES = "spark.databricks.delta.optimize.maxFileSize"
 SMALL_BYTES = "spark.databricks.delta.optimize.minFileSize"
@@ -145,3 +153,114 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, earlier)
+
+
+# Folders of damaged tables that `rebuild` moved out of the way: `<ledger>/<table>.damaged-<attempt>`.
+#
+# Nobody reads them, and no vacuum of Delta sees them. They are kept for a person to look at, not for ever: what they
+# hold
+# is subject to retention and redaction as it was in the table. A note in each says when it was moved, and after which
+# commit of the ledger.
+
+DAMAGED = ".damaged-"
+NOTE = "_set_aside.json"
+_SEQUENCE, _AT = "sequence", "at"
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """One such folder. `sequence` numbers the last commit before it was moved; 0 where no note says."""
+
+    table: str
+    folder: Path
+    sequence: int
+    at: datetime
+
+
+def folder_of(location: LedgerLocation, table: Table) -> Path | None:
+    """The folder of a table on this machine; None where it is elsewhere, or only a catalog knows."""
+    if location.path is None:
+        return None
+    folder = local_folder(location.path) if has_scheme(location.path) else Path(location.path)
+    return None if folder is None else folder / table.name
+
+
+def move_aside(folder: Path, attempt_id: str, sequence: int, now: datetime) -> Path:
+    """Move a table's folder out of the way. Killed in between, the table is where it was, with a note in it."""
+    note = {_SEQUENCE: sequence, _AT: now.astimezone(UTC).isoformat()}
+    Path(folder, NOTE).write_text(json.dumps(note), encoding="utf-8")
+    aside = folder.with_name(f"{folder.name}{DAMAGED}{attempt_id}")
+    folder.rename(aside)
+    return aside
+
+
+def set_aside(location: LedgerLocation, table: Table) -> tuple[Aside, ...]:
+    """The folders of one table, in order of their names."""
+    folder = folder_of(location, table)
+    if folder is None or not folder.parent.is_dir():
+        return ()
+    found = (each for each in folder.parent.iterdir() if each.name.startswith(f"{table.name}{DAMAGED}"))
+    return tuple(_aside(table, each) for each in sorted(found) if each.is_dir() and not each.is_symlink())
+
+
+def _aside(table: Table, folder: Path) -> Aside:
+    try:
+        note = json.loads(Path(folder, NOTE).read_text(encoding="utf-8"))
+        return Aside(table.name, folder, int(note[_SEQUENCE]), datetime.fromisoformat(note[_AT]))
+    except (OSError, ValueError, KeyError, TypeError):  # of an older version, or a removal that was cut off
+        return Aside(table.name, folder, 0, datetime.fromtimestamp(folder.stat().st_mtime, UTC))
+
+
+def erase(aside: Aside) -> str:
+    """Remove the folder with all it holds; says why it cannot be removed. Cut off, it can be repeated."""
+    try:
+        shutil.rmtree(aside.folder)
+    except OSError as error:
+        return f"cannot be removed: {error.strerror or error}"
+    return ""
+
+
+# A lease: a row of `runs` that keeps a second `maintain` out, taken by compare-and-set and good for a while.
+#
+# Nothing rests on it but work done twice: whatever a lease's holder does is safe beside any other writer.
+
+LEASED = "leased"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who may do one kind of work, and for how long after each word. `attempt.kind` is what is leased."""
+
+    attempt: Attempt
+    length: timedelta
+
+    def take(self, spark: SparkSession, location: LedgerLocation, now: datetime) -> None:
+        """Take the lease, or say that it is still held. Raises WriteConflict where another holds it."""
+        row = {c.STATUS: F.lit(LEASED), c.FINISHED_AT: F.lit(now + self.length)}
+        mine = runs_frame(spark, [planned_row(self.attempt)]).withColumns(row)
+        same = f"t.{c.STATUS} = '{LEASED}' AND t.{c.KIND} = s.{c.KIND}"
+        over = f"t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID} OR t.{c.FINISHED_AT} <= timestamp_micros({_micros(now)})"
+        taking = f" WHEN MATCHED AND ({over}) THEN UPDATE SET *"
+        if merged(location, mine, f"lease_{digest(self.attempt.attempt_id)}", same, taking) != 1:
+            raise WriteConflict(self._refusal(spark, location))
+
+    def renew(self, spark: SparkSession, location: LedgerLocation, now: datetime) -> None:
+        """Say that it is still held, where half of its time is over."""
+        if now >= self.attempt.started_at + self.length / 2:
+            self.take(spark, location, now)
+
+    def _refusal(self, spark: SparkSession, location: LedgerLocation) -> str:
+        rows = location.rows(spark, RUNS).where((F.col(c.STATUS) == LEASED) & (F.col(c.KIND) == self.attempt.kind))
+        holders = [(row[c.ATTEMPT_ID], row[c.FINISHED_AT]) for row in rows.collect()]
+        held = "; ".join(f"attempt {holder} holds it until {iso(until)}" for holder, until in sorted(holders))
+        return f"another {self.attempt.kind} is at work ({held or 'it took the lease just now'}); run it again later"
+
+    def release(self, spark: SparkSession, location: LedgerLocation) -> None:
+        """Give the lease back; nothing where another has taken it over."""
+        mine = f"{c.STATUS} = '{LEASED}' AND {c.ATTEMPT_ID} = {literal(self.attempt.attempt_id)}"
+        command = f"DELETE FROM {location.identifier(RUNS)} WHERE {mine}"  # noqa: S608 quoted by identifier and literal
+        changes.run(spark, location, RUNS, command)
+
+
+def _micros(moment: datetime) -> int:
+    return round(moment.timestamp() * 1_000_000)

@@ -1,17 +1,17 @@
 """Read Delta tables that grow: the current version, and the rows added since another one.
 
-These rows are read from the files that the table's log names, which are plain Parquet (see `core.delta_log` for the
-exceptions). If the log cannot be read that way, or no longer reaches back, the answer is None: read the whole table.
+These rows are read from the files that the table's log names, which are plain Parquet, with exceptions. If the log
+cannot be read that way, or no longer reaches back, the answer is None: read the whole table.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
@@ -19,13 +19,63 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from groupledger.core.delta_log import AddedFile, added_since, is_read_as_parquet
 from groupledger.sources.files import local_path
 from groupledger.sources.opening import opened
 from groupledger.tables.sql_text import literal_path, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+READ_AS_PARQUET = frozenset(
+    (
+        *("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "identityColumns"),
+        *("allowColumnDefaults", "columnMapping", "deletionVectors", "timestampNtz", "domainMetadata", "rowTracking"),
+        *("v2Checkpoint", "vacuumProtocolCheck", "clustering", "inCommitTimestamp"),
+    )
+)
+"""Features of tables whose files are plain Parquet, except for deletion vectors (marked per file) and a column mapping
+by a property)."""
+_MAPPING = "delta.columnMapping.mode"
+
+
+class AddedFile(NamedTuple):
+    """A data file: its path as the log says it, relative to the table or whole, and its values of partition columns."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+
+
+def is_read_as_parquet(features: Collection[str], properties: Mapping[str, str]) -> bool:
+    """Return whether the files of a table with these features and properties tell all about their rows."""
+    return set(features) <= READ_AS_PARQUET and properties.get(_MAPPING, "none") == "none"
+
+
+def added_since(commits: Iterable[Iterable[Mapping[str, Any]]]) -> list[AddedFile] | None:
+    """Return the files to read for all rows that these commits, in their order, added and kept.
+
+    They may hold older rows as well. None if the commits do not tell: the table's schema or protocol changed, or a
+    file to be read has a deletion vector.
+    """
+    fresh: dict[str, tuple[AddedFile, bool]] = {}
+    for commit in commits:
+        actions = list(commit)
+        if any(action.get(kind) is not None for action in actions for kind in ("metaData", "protocol")):
+            return None
+        removed = {found["path"] for action in actions if (found := action.get("remove")) is not None}
+        added = [found for action in actions if (found := action.get("add")) is not None]
+        were_fresh = removed & fresh.keys()
+        for path in were_fresh:
+            del fresh[path]
+        for add in added:
+            path = add["path"]
+            if path in were_fresh if path in removed else add["dataChange"] or were_fresh:
+                file = AddedFile(path, dict(add.get("partitionValues") or {}))
+                fresh[path] = file, add.get("deletionVector") is not None
+    if any(has_vector for _, has_vector in fresh.values()):
+        return None
+    return sorted((file for file, _ in fresh.values()), key=lambda file: file.path)
+
 
 MOST_COMMITS, MOST_FILES = 10_000, 10_000
 MOST_PARTITIONS = 100

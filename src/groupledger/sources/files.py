@@ -10,20 +10,22 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
 from groupledger.core.secrets import without_secrets
 from groupledger.sources.opening import SourceFault, opened
 from groupledger.tables import columns as c
-from groupledger.tables.sql_text import literal_path
+from groupledger.tables.sql_text import literal_path, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
 
 _LOCAL = re.compile(r"^(?:file:/*(?=/))?(?![a-zA-Z][\w+.-]*:/)")
 _LEFT_BY_SPARK = re.compile(r"_SUCCESS|_(?:started|committed)_.*|\..*\.crc")
@@ -155,3 +157,49 @@ def _plain(name: str) -> str:
 def _below(name: str, root: str) -> str:
     """Return the part of a name below the source's folder; all of it if the folder is spelt differently."""
     return name.split("/" + root.removeprefix("./").lstrip("/") + "/", 1)[-1]
+
+
+# Open Parquet and Delta tables in folders.
+
+
+class PlacedColumn(NamedTuple):
+    """A column of a table or a field in a struct of it, and its type."""
+
+    column: Column
+    kind: DataType
+
+
+def table_files(spark: SparkSession, path: str, kind: str, *, glob: bool = False) -> Files:
+    """Return the files of a table; for a Delta table those of its current version."""
+    if kind != "delta":
+        return list_files(spark, path, glob=glob)
+    names = opened(lambda: spark.read.format(kind).load(path).inputFiles(), path)
+    return Files(path, path, tuple(sorted((name, 1, 0) for name in names)))
+
+
+def open_table(spark: SparkSession, files: Files, kind: str) -> DataFrame | None:
+    """Return the rows of a Parquet or Delta table; None if no Parquet file has any.
+
+    Folders such as `date=2026-11-21` give columns, as Spark reads them; below other folders all files are read.
+    Raises SourceFault FILES_PASSED_OVER if Spark would read only some files.
+    """
+    if kind == "delta":
+        return opened(lambda: spark.read.format(kind).load(files.path), files.path)
+    if files.is_empty:
+        return None
+    reader = spark.read.option("recursiveFileLookup", str(not files.is_partitioned).lower())
+    return whole(opened(lambda: reader.format(kind).load(files.place), files.path), files)
+
+
+def paths(schema: StructType) -> dict[str, PlacedColumn]:
+    """Map dotted names to every column and struct field: a column `a.b` hides field b of struct a."""
+    found = {field.name: PlacedColumn(F.col(quoted(field.name)), field.dataType) for field in schema}
+    below = list(found.items())
+    while below:
+        name, outer = below.pop(0)
+        if isinstance(outer.kind, StructType):
+            for field in outer.kind:
+                inner = PlacedColumn(outer.column.getField(field.name), field.dataType)
+                if found.setdefault(f"{name}.{field.name}", inner) is inner:
+                    below.append((f"{name}.{field.name}", inner))
+    return found

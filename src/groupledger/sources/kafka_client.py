@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from groupledger.core.described_groups import DescribedGroup, DescribedMember
 from groupledger.core.digest import digest
-from groupledger.core.faults import Fault
-from groupledger.core.kafka_faults import PASSING, UNSETTLED, is_hopeless, kafka_fault, unreachable
-from groupledger.core.lines.log_records import TOPIC
-from groupledger.core.log_plan import LogEnds
-from groupledger.core.user_code import client_module
+from groupledger.core.faults import PASSING, UNSETTLED, Fault, client_module, is_hopeless, kafka_fault, unreachable
+from groupledger.core.log.described_groups import DescribedGroup, DescribedMember
+from groupledger.core.log.lines import TOPIC
+from groupledger.core.log.plan import LogEnds
 
 PACKAGE = ("confluent-kafka", "kafka")
 _POLL_SECONDS, _AGAIN_SECONDS = 0.05, 0.2

@@ -16,10 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupledger.core.kafka_faults import LOST, is_hopeless, kafka_fault, log_moved
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
-from groupledger.core.log_plan import OffsetRange
-from groupledger.core.user_code import client_module
+from groupledger.core.faults import LOST, client_module, is_hopeless, kafka_fault, log_moved
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
+from groupledger.core.log.plan import OffsetRange
 from groupledger.sources.kafka_client import PACKAGE, Address, silence
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 

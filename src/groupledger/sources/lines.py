@@ -1,4 +1,4 @@
-"""Read files of lines: every physical line becomes one row, parsed by a parser of `core.lines`."""
+"""Read files of lines: every physical line becomes one row, parsed by a parser of `core.log.lines`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from groupledger.core.lines import OTHER_TOPIC, as_text, is_blank
-from groupledger.core.lines.strict_json import NO_VALUES
+from groupledger.core.log.lines import NO_VALUES, OTHER_TOPIC, as_text, is_blank
 from groupledger.sources.files import Files, plain_name, whole
 from groupledger.sources.opening import BLANK, PROBLEM, opened
 from groupledger.tables import columns as c

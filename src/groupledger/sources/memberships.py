@@ -1,6 +1,6 @@
 """Read tables of memberships, a row a member of a group at a moment, as snapshots; and of their topics.
 
-`groupledger.tables.given` declares their columns. The rows of a group at one moment are a snapshot. Its position is the
+`groupledger.tables.facts` declares their columns. The rows of a group at one moment are a snapshot. Its position is the
 moment in microseconds, and its id is made of cluster, group and moment, so that neither depends on the order of rows. A
 row that cannot be used sends the rows of its snapshot to quarantine; other snapshots are unaffected.
 """
@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, IntegralType, MapType, StringType, StructType
 
 from groupledger.core.secrets import without_secrets
-from groupledger.sources.files import Files
-from groupledger.sources.given_table import GivenTable, of_frame
+from groupledger.sources.files import Files, paths
 from groupledger.sources.opening import PROBLEM, Rows, SourceFault
-from groupledger.sources.owned_lists import WORDS, as_lists
-from groupledger.sources.snapshot_tables import SOURCE_KIND, SnapshotRows, rows_of_topics, snapshots_of
-from groupledger.sources.tables import paths
+from groupledger.sources.snapshot_tables import (
+    SOURCE_KIND,
+    GivenTable,
+    SnapshotRows,
+    of_frame,
+    rows_of_topics,
+    snapshots_of,
+)
 from groupledger.tables import columns as c
-from groupledger.tables.given import (
+from groupledger.tables.facts import (
     GROUPS,
     MEMBERS,
     MEMBERSHIP_AS_IS,
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
 
 _ASSIGNORS = "assignors"
 
@@ -135,10 +142,66 @@ def _in_form(rows: DataFrame, form: GivenForm, said: Mapping[str, Column], probl
 
 
 def _topics(counts: GivenTable, place: str, cluster_id: str) -> Rows:
-    """Return topics as changes; a row without a moment has none yet (`pipeline.snapshot_ingest`)."""
+    """Return topics as changes; a row without a moment has none yet (`pipeline.ingest`)."""
     renamed = {c.PARTITIONS: c.PARTITION_COUNT, c.OBSERVED_AT: c.VALID_FROM}
     same = Window.partitionBy(F.coalesce(c.CLUSTER_ID, F.lit(cluster_id)), c.TOPIC, c.OBSERVED_AT)
     several = F.size(F.collect_set(c.PARTITIONS).over(same)) > 1
     words = F.concat(F.lit("TOPIC_TWICE: topic "), c.TOPIC, F.lit(" has several partition counts; expected one row"))
     rows = counts.rows.withColumn(PROBLEM, F.coalesce(PROBLEM, F.when(several, words)))
     return rows_of_topics(rows.withColumnsRenamed(renamed), place, cluster_id)
+
+
+# Convert the usual shapes of owned partitions to lists of topics, each with its partitions.
+#
+# - `array<struct<topic, partitions: array<int>>>`, as the ledger has them;
+# - `array<struct<topic, partition: int>>`;
+# - `map<string, array<int>>`, by topic;
+# - `array<string>` of `topic-3`.
+
+WORDS = (
+    "array<struct<topic:string,partitions:array<int>>>, array<struct<topic:string,partition:int>>, "
+    "map<string,array<int>> or array<string> of topic-3"
+)
+_NUMBERED = r"^(.+)-([0-9]+)$"
+
+
+def as_lists(value: Column, kind: DataType) -> Column:
+    """Return the partitions by topic, topics and partitions in order of appearance; what has another shape as it is.
+
+    Topics of a map come in the order of their names. A text without a number gives its topic a partition that is null.
+    """
+    if isinstance(kind, MapType) and isinstance(kind.keyType, StringType):
+        return F.transform(F.array_sort(F.map_entries(value)), lambda entry: _entry(entry["key"], entry["value"]))
+    if not isinstance(kind, ArrayType):
+        return value
+    each = kind.elementType
+    if isinstance(each, StringType):
+        return _by_topic(F.transform(value, _numbered))
+    if isinstance(each, StructType) and c.PARTITIONS not in each.names and _is_number(each, c.PARTITION):
+        return _by_topic(F.transform(value, lambda pair: F.struct(pair[c.TOPIC], pair[c.PARTITION])))
+    return value
+
+
+def _is_number(pair: StructType, name: str) -> bool:
+    return {c.TOPIC, name} <= set(pair.names) and isinstance(pair[name].dataType, IntegralType)
+
+
+def _numbered(text: Column) -> Column:
+    whole = text.rlike(_NUMBERED)
+    topic = F.when(whole, F.regexp_extract(text, _NUMBERED, 1)).otherwise(text)
+    number = F.when(whole, F.regexp_extract(text, _NUMBERED, 2).try_cast("int"))
+    return F.struct(topic.alias(c.TOPIC), number.alias(c.PARTITION))
+
+
+def _by_topic(pairs: Column) -> Column:
+    """Gather pairs of a topic and a partition."""
+
+    def of(topic: Column) -> Column:
+        own = F.filter(pairs, lambda pair: pair[c.TOPIC].eqNullSafe(topic))
+        return _entry(topic, F.transform(own, lambda pair: pair[c.PARTITION]))
+
+    return F.transform(F.array_distinct(F.transform(pairs, lambda pair: pair[c.TOPIC])), of)
+
+
+def _entry(topic: Column, partitions: Column) -> Column:
+    return F.struct(topic.alias(c.TOPIC), partitions.alias(c.PARTITIONS))

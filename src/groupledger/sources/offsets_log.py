@@ -1,7 +1,7 @@
 """Read records of `__consumer_offsets` from files and tables, with the group that their key names.
 
 Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64),
-by these names or by others (`core.log_layouts`). A null value is a tombstone. If there is a column topic, records of
+by these names or by others (`core.log.layouts`). A null value is a tombstone. If there is a column topic, records of
 other topics are counted and left out.
 """
 
@@ -17,16 +17,20 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from groupledger.core.bounds import OFFSET, PARTITION, RECORD_TIME
 from groupledger.core.faults import Fault
-from groupledger.core.lines import LOG_FIELDS, log_record
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS, TOPIC
-from groupledger.core.lines.other_tools import HEX
-from groupledger.core.lines.strict_json import NO_VALUES
-from groupledger.core.log_layouts import columns_of
-from groupledger.core.wire.control_records import CONTROL_KEYS
-from groupledger.sources.bounded import moment, within
-from groupledger.sources.files import Files
+from groupledger.core.log.input_codes import OFFSET, PARTITION, RECORD_TIME
+from groupledger.core.log.layouts import columns_of
+from groupledger.core.log.lines import (
+    HEX,
+    LOG_FIELDS,
+    NO_VALUES,
+    OFFSET_COMMIT_LEFT_OUT,
+    OFFSET_COMMITS,
+    TOPIC,
+    log_record,
+)
+from groupledger.core.wire.offsets_log import CONTROL_KEYS
+from groupledger.sources.files import Files, open_table, paths
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import (
     ENTRIES,
@@ -41,7 +45,7 @@ from groupledger.sources.opening import (
     watched_scan,
     watched_times,
 )
-from groupledger.sources.tables import open_table, paths
+from groupledger.sources.snapshot_tables import moment, within
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
 

@@ -12,8 +12,7 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
-from groupledger.core.lines import OTHER_TOPIC
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, OTHER_TOPIC
 from groupledger.core.secrets import without_secrets
 from groupledger.tables import QUARANTINE
 from groupledger.tables import columns as c

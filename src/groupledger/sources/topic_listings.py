@@ -12,8 +12,8 @@ from pyspark.sql import Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from groupledger.core.bounds import MOST_RACKED_PARTITIONS
-from groupledger.core.lines import LISTING_FIELDS, listed_topic
+from groupledger.core.log.input_codes import MOST_RACKED_PARTITIONS
+from groupledger.core.log.lines import LISTING_FIELDS, listed_topic
 from groupledger.sources.files import Files
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, observed, rejections, watched_scan

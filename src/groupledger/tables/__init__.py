@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from groupledger.core.ledger_version import SCHEMA_VERSION
+from groupledger.core.ledger import SCHEMA_VERSION
 from groupledger.tables.declaration import Table
 from groupledger.tables.facts import (
     COVERAGE,
@@ -15,11 +15,10 @@ from groupledger.tables.facts import (
     MEMBER_SNAPSHOTS,
     OWNERSHIP_CHANGES,
     QUARANTINE,
+    RUNS,
     TOPIC_SNAPSHOTS,
 )
-from groupledger.tables.histories import CALLBACKS, METRICS
-from groupledger.tables.results import ASSIGNMENTS, REBALANCES, VIOLATIONS
-from groupledger.tables.runs import RUNS
+from groupledger.tables.results import ASSIGNMENTS, CALLBACKS, METRICS, REBALANCES, VIOLATIONS
 
 TABLES: tuple[Table, ...] = (
     LOG_RECORDS,

@@ -6,12 +6,15 @@ generation are no key, since a static member replaced in a stable group rewrites
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     BooleanType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     TimestampType,
 )
@@ -22,6 +25,8 @@ from groupledger.tables.declaration import (
     TASKS,
     TOPIC_ID_PARTITIONS,
     AtLeast,
+    Table,
+    TableConstraint,
     added_in,
     column,
     counts,
@@ -261,4 +266,158 @@ QUARANTINE = table(
     column(c.ROW, StringType(), "the row as text, where the input was no log record"),
     ATTEMPT,
     checks=(known(c.STAGE, "decode", "fold", "topics", "tables", "assign"),),
+)
+
+
+# Declare the form of users' own snapshot tables: required columns, and defaults for the others.
+
+OWNED, RACK = "owned", "rack"
+MEMBERSHIP_AS_IS = (c.MEMBER_ORDER, c.GROUP_INSTANCE_ID, c.CLIENT_ID, c.HOST, c.USER_DATA)
+"""Columns of memberships that are columns of `member_snapshots` too."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenForm:
+    """A table as users give it. `filled` says what a column becomes that is not given, or null; any other stays null.
+
+    `ours` are columns that are never read from users.
+    """
+
+    table: Table
+    required: tuple[str, ...]
+    filled: dict[str, str]
+    ours: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[str]:
+        """Return every column that a user may provide."""
+        return [name for name in self.table.columns if name not in self.ours]
+
+
+GROUPS = GivenForm(
+    GROUP_SNAPSHOTS,
+    required=(c.SNAPSHOT_ID, c.GROUP_ID, c.OBSERVED_AT),
+    filled={
+        c.OFFSET: "the microseconds of observed_at",
+        c.CLUSTER_ID: "the configured cluster",
+        c.GROUP_TYPE: "classic",
+        c.PROTOCOL_TYPE: "consumer",
+        c.INCARNATION: "0",
+        c.SNAPSHOT_KIND: "generation",
+        c.STATE: "Stable",
+        c.COMPLETE: "true",
+        c.SUBSCRIBED_TOPICS: "the members' topics, where shared_topics is not given",
+        c.MEMBERS: "the number of member rows",
+        c.PREVIOUS_SNAPSHOT_ID: "when it is read: the one before by offset, of the same group and incarnation",
+    },
+    ours=(c.SOURCE, c.LOG_PARTITION, c.ATTEMPT_ID),
+)
+MEMBERS = GivenForm(
+    MEMBER_SNAPSHOTS,
+    required=(c.SNAPSHOT_ID, c.MEMBER_ID),
+    filled={c.MEMBER_ORDER: "the place by member_id: sticky results may then differ from Kafka's"},
+    ours=(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET, c.TASKS, c.ATTEMPT_ID),
+)
+TOPICS = GivenForm(
+    TOPIC_SNAPSHOTS,
+    required=(c.TOPIC, c.PARTITION_COUNT, c.VALID_FROM),
+    filled={c.CLUSTER_ID: "the configured cluster"},
+    ours=(c.ATTEMPT_ID,),
+)
+MEMBERSHIPS = GivenForm(
+    table(
+        "memberships",
+        "A row a member of a group at a moment.",
+        column(c.CLUSTER_ID, StringType(), "cluster"),
+        column(c.GROUP_ID, StringType(), "group"),
+        column(c.OBSERVED_AT, TimestampType(), "moment; the members of a group at one moment are a snapshot"),
+        column(c.MEMBER_ID, StringType(), "member id"),
+        column(c.TOPICS, STRING_LIST, "topics that it subscribes to"),
+        column(OWNED, TOPIC_ID_PARTITIONS, "partitions that it has at that moment"),
+        column(c.GENERATION, IntegerType(), "generation in which it has them"),
+        column(RACK, StringType(), "client.rack"),
+        *(MEMBER_SNAPSHOTS.schema[name] for name in MEMBERSHIP_AS_IS),
+        column(c.ASSIGNOR, StringType(), "assignor of the group, in all rows of a snapshot or in none"),
+    ),
+    required=(c.GROUP_ID, c.OBSERVED_AT, c.MEMBER_ID, c.TOPICS),
+    filled={
+        c.CLUSTER_ID: "the configured cluster",
+        OWNED: "who has which partition is not known",
+        c.MEMBER_ORDER: MEMBERS.filled[c.MEMBER_ORDER],
+    },
+    ours=(),
+)
+"""Members of groups at moments, without ids and offsets."""
+TOPIC_COUNTS = GivenForm(
+    table(
+        "topics",
+        "A row a topic of the memberships.",
+        column(c.CLUSTER_ID, StringType(), "cluster"),
+        column(c.OBSERVED_AT, TimestampType(), "from when on"),
+        column(c.TOPIC, StringType(), "topic name"),
+        column(c.PARTITIONS, IntegerType(), "number of partitions"),
+        *(TOPIC_SNAPSHOTS.schema[name] for name in (c.RACKS, c.TOPIC_ID)),
+    ),
+    required=(c.TOPIC, c.PARTITIONS),
+    filled={
+        c.CLUSTER_ID: "the configured cluster",
+        c.OBSERVED_AT: "always; of a count that changes, since the newest membership of that run",
+    },
+    ours=(),
+)
+FORMS = (GROUPS, MEMBERS, TOPICS)
+
+
+# Declare the commit marker: an attempt's rows count once its `committed` row is in this table.
+
+COUNTS = MapType(StringType(), LongType(), valueContainsNull=False)
+
+RUNS = table(
+    "runs",
+    "Attempts: `planned` before any row is written, `committed` once, last and by compare-and-set.",
+    column(c.RUN_ID, StringType(), "from the orchestrator, or derived from the input", required=True),
+    column(c.ATTEMPT_ID, StringType(), "UUID of the attempt, stamped on every row it writes", required=True),
+    column(
+        c.KIND,
+        StringType(),
+        "ingest, nothing-new (an ingest that found nothing), assign, callbacks or maintain",
+        required=True,
+    ),
+    column(
+        c.STATUS,
+        StringType(),
+        "planned, committed, given-up (it can no longer commit), or leased (a maintain at work)",
+        required=True,
+    ),
+    column(c.SEQUENCE, LongType(), "order of commits, from 1; null while planned"),
+    column(
+        c.GUARDS,
+        STRING_LIST,
+        "what no two attempts may commit side by side, such as dev/log: the later one starts again",
+        required=True,
+    ),
+    column(c.INPUTS, StringType(), "JSON: positions, snapshot ids, files", required=True),
+    column(c.INPUT_DIGEST, StringType(), "canonical content digest of the input"),
+    column(c.CONFIG_DIGEST, StringType(), "digest of the configuration that matters for the result", required=True),
+    column(c.CODE_DIGEST, StringType(), "version and digest of the code", required=True),
+    column(c.COUNTS_IN, COUNTS, "rows in, by kind"),
+    column(c.COUNTS_OUT, COUNTS, "rows out, by table and kind; digest.<table>: 60 bits of the digest of its rows"),
+    column(c.RESULT_DIGEST, StringType(), "canonical digest of the rows written, free of run, attempt and clock"),
+    column(c.VERDICT, StringType(), "done, quarantine-over-limit, ..."),
+    column(c.SCHEMA, IntegerType(), "schema version of the ledger", required=True),
+    column(c.STARTED_AT, TimestampType(), "when the attempt began"),
+    column(c.FINISHED_AT, TimestampType(), "when it committed or was given up; of a lease: until when it is held"),
+    column(
+        c.REMOVED,
+        MapType(StringType(), STRING_LIST, valueContainsNull=False),
+        "of a maintain: by table, the attempts whose rows are removed for good; since schema version 2",
+    ),
+    partition_by=(c.STATUS,),  # so that a commit, which reads the committed rows, conflicts with no plan
+    checks=(
+        known(c.STATUS, "planned", "committed", "given-up", "leased"),
+        TableConstraint(
+            "sequence",
+            f"CASE WHEN {c.STATUS} = 'committed' THEN coalesce({c.SEQUENCE} >= 1, false) ELSE {c.SEQUENCE} IS NULL END",
+        ),
+    ),
 )

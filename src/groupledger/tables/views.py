@@ -183,7 +183,7 @@ def _derived(table: Table) -> str:
 
 
 def _not_listed() -> str:
-    """Select topics that no listing counts at a snapshot's time, with changes ordered as in `core.change_order`.
+    """Select topics that no listing counts at a snapshot's time, with changes ordered as in `core.log.topics`.
 
     A topic that is listed later for the first time is judged by that listing.
     """

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from groupledger.core.arrays.batch import GroupBatch
 from groupledger.core.assignors import MESSAGES, Status, assign
+from groupledger.core.assignors.answer import only
 from groupledger.core.assignors.balance import heaviest
-from groupledger.core.assignors.colliding_ids import only
-from groupledger.core.batch import GroupBatch
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_groups import encode
+from groupledger.core.scenarios.form import encode
+from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.test_rejoin import together
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from groupledger.core.assignors.kip315 import JoinMemory, read_memory, remember, write_epoch, write_memory
 from groupledger.core.faults import Fault
-from groupledger.core.scenario import solve
-from groupledger.core.step import Reason
+from groupledger.core.rebalance.step import Reason
+from groupledger.core.scenarios.solving import solve
 from tests.examples import examples
 
 JOIN = ("clicks", "impressions")

@@ -6,8 +6,8 @@ import pytest
 
 from groupledger.core.assignors import assign
 from groupledger.core.assignors.librdkafka import Balance, _reassign
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_groups import encode
+from groupledger.core.scenarios.form import encode
+from groupledger.core.scenarios.solving import solve
 
 NAME = "librdkafka-cooperative-sticky"
 

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core import kernels
-from groupledger.core.scenario import solve
+from groupledger.core.arrays import kernels
+from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.golden import PROFILES, pairs
 
 SAMPLE = 17

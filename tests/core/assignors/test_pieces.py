@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors import Status, balance, general, librdkafka, movements, transfers
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.assignors import Status, balance, general, librdkafka, transfers
 from groupledger.core.assignors.answer import lists_of
+from groupledger.core.assignors.balance import STATUS, STRICT
 from groupledger.core.assignors.group import _sort_many, arrays, walk_topics
-from groupledger.core.assignors.holdings import STATUS, STRICT
-from groupledger.core.assignors.kip315.selection import _own, eligible
-from groupledger.core.assignors.racks import has_replica
+from groupledger.core.assignors.kip315 import _own, eligible
+from groupledger.core.assignors.range_ import has_replica
 from groupledger.core.assignors.sticky import subscriptions_equal
-from groupledger.core.batch import NONE
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_groups import encode
+from groupledger.core.scenarios.form import encode
+from groupledger.core.scenarios.solving import solve
 
 
 @pytest.mark.parametrize(("moves", "moved"), [([0], False), ([3, 1, 0], True)])
@@ -26,7 +26,7 @@ def test_passes_go_on_until_one_moves_nothing_and_say_whether_any_did(monkeypatc
     """Only a group in which something moved is put back: a better score may look worse where 32 bits overflow."""
     monkeypatch.setattr(balance, "_pass", lambda *_: moves.pop(0))
     holdings: Any = SimpleNamespace(size=np.zeros(2, np.int64), flag=np.zeros(8, np.int64))
-    assert balance._reassign(holdings, movements.no_movements(0), False) is moved
+    assert balance._reassign(holdings, balance.no_movements(0), False) is moved
     assert moves == []
 
 
@@ -142,7 +142,7 @@ def test_a_small_table_doubles_where_a_ninth_meets_in_one_bucket(mates, capacity
     after = dict(zip(slots, [*slots[1:], NONE], strict=True))
     table = {"set_first": [0], "set_size": [8], "set_capacity": [16], "set_topic": [0], "after": after}
     moves: Any = SimpleNamespace(**table)
-    movements._grow(moves, np.array([0]), np.array([0], np.int32), 0, 16 * 9)
+    balance._grow(moves, np.array([0]), np.array([0], np.int32), 0, 16 * 9)
     assert moves.set_capacity == [capacity]
 
 
@@ -151,7 +151,7 @@ def test_a_table_doubles_past_three_quarters(size, capacity):
     after = {slot: slot + 1 if slot + 1 < size else NONE for slot in range(size)}
     table = {"set_first": [0], "set_size": [size], "set_capacity": [16], "set_topic": [0], "after": after}
     moves: Any = SimpleNamespace(**table)
-    movements._grow(moves, np.array([0]), np.array([0], np.int32), 0, size)
+    balance._grow(moves, np.array([0]), np.array([0], np.int32), 0, size)
     assert moves.set_capacity == [capacity]
 
 
@@ -161,7 +161,7 @@ def test_seven_entries_in_a_bucket_may_still_be_a_tree(mates, capacity, unsure):
     slots = [capacity * at for at in range(mates)]
     table = {"set_first": [0], "set_capacity": [capacity], "set_topic": [0], "state": [0, 0, 0]}
     moves: Any = SimpleNamespace(**table, after=dict(zip(slots, [*slots[1:], NONE], strict=True)))
-    assert movements._first(moves, np.array([0]), np.array([0], np.int32), 0) == 0
+    assert balance._first(moves, np.array([0]), np.array([0], np.int32), 0) == 0
     assert moves.state[2] == unsure
 
 
@@ -187,8 +187,8 @@ def test_of_the_lowest_bucket_the_earliest_addition_comes_first():
     moves: Any = SimpleNamespace(
         set_first=[17], set_capacity=[16], set_topic=[0], state=[0, 0, 0], after={17: 1, 1: NONE}
     )
-    assert movements._place(moves, base, topic_hash, 0, 17) == movements._place(moves, base, topic_hash, 0, 1)
-    assert movements._first(moves, base, topic_hash, 0) == 17
+    assert balance._place(moves, base, topic_hash, 0, 17) == balance._place(moves, base, topic_hash, 0, 1)
+    assert balance._first(moves, base, topic_hash, 0) == 17
 
 
 def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
@@ -220,10 +220,11 @@ def holdings(**values) -> Any:
 @pytest.mark.parametrize(("sizes", "most_moves"), [([2, 2], 0), ([2, 3], 0), ([1, 3], 1), ([5, 2], 1)])
 def test_where_no_two_differ_by_two_nothing_is_begun(monkeypatch, sizes, most_moves):
     begun: list[int] = []
+    no_movements = balance.no_movements
 
     def noted(slots):
         begun.append(slots)
-        return movements.no_movements(slots)
+        return no_movements(slots)
 
     monkeypatch.setattr(balance, "no_movements", noted)
     monkeypatch.setattr(balance, "_reassign", lambda *_: False)
@@ -237,7 +238,7 @@ def test_the_subscribers_of_a_topic_are_ranked_once_for_all_its_partitions(monke
     monkeypatch.setattr(balance, "_plant", lambda *_: planted.append(1))
     for name, answer in {"_least": 0, "_better": 1, "shift": 0, "_update": None}.items():
         monkeypatch.setattr(balance, name, lambda *_, answer=answer: answer)
-    assert balance._pass(holdings(), movements.no_movements(0), True, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 2
+    assert balance._pass(holdings(), balance.no_movements(0), True, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 2
     assert len(planted) == 1
 
 
@@ -253,7 +254,7 @@ def test_balanced_topics_are_skipped_unless_a_partition_may_return(monkeypatch, 
     monkeypatch.setattr(balance, "_least", lambda *_: 4)
     monkeypatch.setattr(balance, "_better", stays)
     even = holdings(previous=np.array(previous, np.int32))
-    assert balance._pass(even, movements.no_movements(0), False, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 0
+    assert balance._pass(even, balance.no_movements(0), False, np.zeros(8, np.int64), np.zeros(2, np.int32)) == 0
     assert looked == asked
 
 
@@ -273,7 +274,7 @@ def test_an_older_claim_of_a_member_that_cannot_have_the_partition_makes_a_group
 def test_a_strict_pass_counts_its_moves(monkeypatch):
     for name, answer in {"_target": 1, "_balanced": False, "_shift": None}.items():
         monkeypatch.setattr(balance, name, lambda *_, answer=answer: answer)
-    assert balance.pass_strictly(holdings(), movements.no_movements(0), True) == 2
+    assert balance.pass_strictly(holdings(), balance.no_movements(0), True) == 2
 
 
 def test_stream_join_numbers_of_each_owner_and_none_where_nobody_subscribes():

@@ -12,8 +12,8 @@ from functools import cache
 
 import pytest
 
-from groupledger.core.assignors.server.scenario import solve as solve_on_server
-from groupledger.core.scenario import solve
+from groupledger.core.scenarios.solving import solve
+from groupledger.core.scenarios.solving import solve_server_group as solve_on_server
 from tests.core.assignors.server.scenarios import chains as server_chains
 from tests.oracle.client_groups import ASSIGNORS, answerable, chains
 

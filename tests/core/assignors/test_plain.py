@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.assignors import Path, assign, plain, sticky
-from groupledger.core.scenario_groups import encode
+from groupledger.core.assignors import Path, assign, constrained, sticky
+from groupledger.core.scenarios.form import encode
 from tests.examples import examples
 
 TOPICS = {"t0": 5, "t1": 1, "t10": 7, "none": 0}
@@ -30,7 +30,7 @@ class Plainly:
         return [getattr(answer, field).tolist() for field in FIELDS], answer.status.tolist(), answer.path.tolist()
 
     def watched(self, desk, group):
-        self.done.append(plain.plain(desk, group))
+        self.done.append(constrained.plain(desk, group))
         return self.done[-1]
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.assignors import assign
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_groups import encode
+from groupledger.core.scenarios.form import encode
+from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.groups import scenarios
 
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "60"))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
 from groupledger.core.assignors import ASSIGNORS, Path, assign
 from groupledger.core.assignors.safe import (
     PLAYED,
@@ -21,9 +22,8 @@ from groupledger.core.assignors.safe import (
     settle_in_two_rounds,
     withhold_claimed,
 )
-from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_groups import encode
+from groupledger.core.scenarios.form import encode
+from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.groups import scenarios
 
 PLAYING = ("cooperative-sticky", "librdkafka-cooperative-sticky")

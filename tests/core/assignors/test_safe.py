@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors import Doubt, Path, Status, assign, doubts
 from groupledger.core.assignors.safe import generations
-from groupledger.core.assignors.server.spec import ServerStatus
-from groupledger.core.batch import NONE
-from groupledger.core.scenario import solve
-from groupledger.core.scenario_groups import encode
-from groupledger.core.step import Reason
+from groupledger.core.assignors.server.server_group import ServerStatus
+from groupledger.core.rebalance.step import Reason
+from groupledger.core.scenarios.form import encode
+from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.groups import scenarios
 from tests.examples import examples
 

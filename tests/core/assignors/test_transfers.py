@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.assignors.movements import no_movements, record, to_move_instead
-from groupledger.core.batch import NONE
-from groupledger.core.scenario import solve
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.assignors.balance import no_movements, record, to_move_instead
+from groupledger.core.scenarios.solving import solve
 from tests.examples import examples
 
 FOUR = [["orders", number] for number in range(4)]

@@ -11,9 +11,9 @@ from pathlib import Path, PosixPath
 
 import pytest
 
-from groupledger.core.custom import Group, Member, children, descendants
+from groupledger.core.custom import Group, Member, children, messages
 from groupledger.core.custom.contract import examine, examine_all
-from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.group import CustomLimits
 from groupledger.core.custom.naming import find
 from tests.core.custom.faulty import in_turns
 
@@ -87,13 +87,13 @@ class Ending(PosixPath):
 def test_a_process_that_ends_while_it_is_looked_at_is_none(monkeypatch, tmp_path):
     (tmp_path / "7").mkdir()
     (tmp_path / "7" / "stat").touch()
-    monkeypatch.setattr(descendants, "_PROC", Ending(tmp_path))
-    assert descendants.descendants(1) == {}
+    monkeypatch.setattr(messages, "_PROC", Ending(tmp_path))
+    assert messages.descendants(1) == {}
 
 
 def command_lines(text, of=1):
     """Of the descendants of a process, those that hold it."""
-    lines = [Path(f"/proc/{pid}/cmdline") for pid in descendants.descendants(of)]
+    lines = [Path(f"/proc/{pid}/cmdline") for pid in messages.descendants(of)]
     return [each for each in lines if each.exists() and text in each.read_text("utf-8", "replace")]
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from groupledger.core.custom import Protocol, naming
-from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.group import CustomLimits
 from groupledger.core.custom.naming import find, find_all, may_be_custom, source_digests
 from groupledger.core.faults import Fault
 

@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.core.history import TopicChange, TopicHistory, fold_group
-from groupledger.core.history.tasks import has_equal_sources
+from groupledger.core.history.members import has_equal_sources
 from groupledger.core.wire.offsets_log import CopartitionGroup, InternalTopic, RecordKind, Subtopology
 from tests.core.history.histories import shared, tasks
 from tests.core.history.records import CLICKS, GROW, TOPICS, ShareLog, StreamsLog, subtopology

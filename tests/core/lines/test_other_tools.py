@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from groupledger.core.lines import log_record
+from groupledger.core.log.lines import log_record
 
 KEY, VALUE = bytes([0, 2, 0, 3]) + b"pay", bytes([0, 3, 0, 8]) + b"consumer\xff\xff"
 RECORD = {"partition": 0, "offset": 5, "timestamp": 1795262400000}

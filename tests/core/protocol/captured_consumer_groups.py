@@ -7,13 +7,14 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Any
 
-from groupledger.core.assignors.server.group import TopicId
+from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH
+from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
+from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.offsets_log import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
@@ -22,7 +23,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMetadata,
     decode,
 )
-from groupledger.core.wire.primitives import uuid_bytes
 from tests.core.history.captured import log_rows
 from tests.core.protocol.captured_stories import CREATES, DELETES, GROWS, JOINS, OTHERS, SUBSCRIBES, member_ids, story
 from tests.core.wire.captured import lines

@@ -10,9 +10,9 @@ from functools import cache
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.simulator import Script
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.wire.captured import lines
 
 JOINS = re.compile(r"(?P<name>\S+) \((?P<lib>[\w-]+)\) joins (?P<group>\S+) topics=(?P<topics>\S+) (?P<config>\{.*\})$")

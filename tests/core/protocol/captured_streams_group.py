@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from groupledger.core.assignors.server.group import TopicId
+from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
-from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
+from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings, SubtopologyTopics
 from groupledger.core.protocol.script import Script
+from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.offsets_log import RecordKind
-from groupledger.core.wire.primitives import uuid_bytes
 from tests.core.history.test_captured_group_types import lines, log
 
 STATES = {1: "STABLE", 2: "UNREVOKED_TASKS", 3: "UNRELEASED_TASKS"}

@@ -6,7 +6,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.played import at_rest
 
 CONSUMER = e.GroupProtocol.CONSUMER

@@ -7,7 +7,7 @@ from random import Random
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.simulator import Script
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 TOPICS = ("clicks", "orders", "views")
 MOST_MEMBERS = 8

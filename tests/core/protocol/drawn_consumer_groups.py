@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from random import Random
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, Times
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace, Settlement
 from groupledger.core.protocol.simulator import Script, live
-from groupledger.core.protocol.times import Times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 TOPICS = ("clicks", "orders", "views")
 MOST_MEMBERS = 5

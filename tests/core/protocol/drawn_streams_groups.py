@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
-from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
+from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings, SubtopologyTopics
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn_consumer_groups import History
 
 TOPOLOGIES = (

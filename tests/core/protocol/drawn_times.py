@@ -6,13 +6,12 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.client_library import ByteCode
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 TOPICS = ("t", "u")
 MOST_MEMBERS = 6

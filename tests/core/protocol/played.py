@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, Memory
 from groupledger.core.protocol.consumer import Consumer
-from groupledger.core.protocol.subscription import Memory
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
 

@@ -10,11 +10,16 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from groupledger.core.assignors.server.task_group import Task
-from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.task_reconciliation import advance_tasks
-from groupledger.core.protocol.consumer_group.tasks import active, is_standby, standby, task_of
-from groupledger.core.protocol.consumer_group.topic_table import TopicIdPartition
+from groupledger.core.assignors.server.tasks import Task
+from groupledger.core.protocol.consumer_group.consumer_state import GroupMember, MemberState
+from groupledger.core.protocol.consumer_group.streams_group import advance_tasks
+from groupledger.core.protocol.consumer_group.topics_and_targets import (
+    TopicIdPartition,
+    active,
+    is_standby,
+    standby,
+    task_of,
+)
 
 Step = dict[str, Any]
 STATES = {state.value.replace("PARTITIONS", "TASKS"): state for state in MemberState}

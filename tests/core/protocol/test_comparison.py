@@ -9,12 +9,10 @@ import pytest
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.protocol import comparison
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.comparison import Cost, compare
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.comparison import Cost, changed, compare, read_variants
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.protocol.variants import changed, read_variants
 from tests.core.protocol.drawn_times import timed_script
 
 TWO = [e.Join("a", ("t",)), e.Join("b", ("t",), at_ms=60_000)]

@@ -6,10 +6,9 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.application import Application
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import MemberTimes, Times
 from tests.core.protocol.consumer_groups import classic, join
 from tests.core.protocol.played import at_rest
 from tests.core.protocol.test_consumer_timed import calls

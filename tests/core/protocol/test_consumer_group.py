@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from groupledger.core.assignors.server.group import is_homogeneous
-from groupledger.core.assignors.server.order import JOINED, REWRITTEN
+from groupledger.core.assignors.server.orders import JOINED, REWRITTEN
+from groupledger.core.assignors.server.server_group import is_homogeneous
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.consumer_group import client as c
-from groupledger.core.protocol.consumer_group import settling
-from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatResponse
-from groupledger.core.protocol.consumer_group.targets import find_targets
+from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer_group import consumer_events
+from groupledger.core.protocol.consumer_group import play as c
+from groupledger.core.protocol.consumer_group.consumer_state import HeartbeatResponse
+from groupledger.core.protocol.consumer_group.topics_and_targets import find_targets
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, play
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.consumer_groups import CONSUMER, SECOND, beats, epochs, join, run
 from tests.core.protocol.played import listener_calls, owners_of
 
@@ -50,7 +50,7 @@ def test_a_consumer_group_has_no_rounds():
 def test_a_group_that_does_not_come_to_rest_is_left_there(monkeypatch):
     """Three steps bring it there."""
     for most, failure in ((3, None), (2, "not at rest after 2 heartbeats, calls and time-outs")):
-        monkeypatch.setattr(settling, "MOST_STEPS", most)
+        monkeypatch.setattr(consumer_events, "MOST_STEPS", most)
         assert run(join("a"), rests=False)[0].failure == failure
 
 

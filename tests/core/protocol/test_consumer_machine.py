@@ -11,8 +11,8 @@ import os
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.happening import HAPPENS
+from groupledger.core.protocol.apply_event import HAPPENS
+from groupledger.core.protocol.client_api import Callback
 from tests.core.protocol.drawn_consumer_groups import History
 
 HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "80"))

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.assignors.server.group import TopicId
+from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.consumer_group.settings import MigrationPolicy
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.wire.primitives import uuid_bytes
+from groupledger.core.wire.codec import uuid_bytes
 from tests.core.protocol.consumer_groups import beats, classic, join, rounds, run
 from tests.core.protocol.played import listener_calls, owners_of
 

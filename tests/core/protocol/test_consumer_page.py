@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from groupledger.core.protocol.story import simulate_lines
+from groupledger.core.protocol.script_json import simulate_lines
 from tests.pages import blocks
 
 DOCS = Path(__file__).parents[3] / "docs"

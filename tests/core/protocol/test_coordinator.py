@@ -7,10 +7,10 @@ from itertools import permutations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import Subscription
+from groupledger.core.protocol.client_library import ByteCode
 from groupledger.core.protocol.coordinator import Coordinator, Registered, choose_assignor
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.subscription import Subscription
 
 SENT = Subscription(ByteCode.KIP_792, ("t",))
 

@@ -8,13 +8,13 @@ from groupledger.core.custom.group import Group as CustomGroup
 from groupledger.core.custom.group import Protocol, cooperative_step
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import Subscription
+from groupledger.core.protocol.client_library import ByteCode
 from groupledger.core.protocol.coordinator import Registered
-from groupledger.core.protocol.group import ClassicGroup
+from groupledger.core.protocol.rounds import ClassicGroup
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate
-from groupledger.core.protocol.subscription import Subscription
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.played import t
 
 NAME = "custom"

@@ -8,11 +8,10 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.played import at_rest, listener_calls, owners_of
 
 LIBRDKAFKA, KAFKA_PYTHON = "librdkafka", "kafka-python"

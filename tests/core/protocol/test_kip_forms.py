@@ -8,13 +8,12 @@ import pytest
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.leader import Question
-from groupledger.core.protocol.planning import plan
+from groupledger.core.protocol.client_api import Memory, Seat, Subscription
+from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.subscription import Memory, Seat, Subscription
-from groupledger.core.scenario import NO_MEMBERS, solve, solve_lines
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
+from groupledger.core.scenarios.solving import NO_MEMBERS, solve, solve_lines
 from tests.core.protocol.played import calls_of, owners_of, t
 
 V0, V1, V2 = ByteCode

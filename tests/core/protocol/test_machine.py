@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.simulator import Script, live
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 RUNS = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "25"))
 EVENTS = 30

@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, Times
 from groupledger.core.protocol.metrics import GROUP, NO_DURATIONS, NO_FAILURES, Window, of_history, of_simulation, whole
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import Times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.history.captured import folded
 
 NAMES = {

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode
-from groupledger.core.protocol.dangers import Bounce, Danger, GroupClient
-from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
+from groupledger.core.protocol.client_library import SUPPORTED, ByteCode
+from groupledger.core.protocol.migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
 
 COOPERATIVE_STICKY = "cooperative-sticky"
 OLD = ByteCode.BEFORE_KIP_429

@@ -11,7 +11,7 @@ from itertools import groupby
 import pytest
 
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.history.captured import folded
 from tests.core.protocol.captured_stories import member_ids, played, said, script
 

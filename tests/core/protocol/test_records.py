@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.ownership import Records
 
 PARTITION = TopicPartition("t", 0)
 NOW_MS = 5_000

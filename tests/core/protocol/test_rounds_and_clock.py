@@ -10,12 +10,11 @@ from random import Random
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.habits import KAFKA_PYTHON
+from groupledger.core.protocol.client_api import Times
+from groupledger.core.protocol.client_library import KAFKA_PYTHON, ByteCode
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import Times
-from groupledger.core.registry import JAVA, LIBRDKAFKA
-from groupledger.core.step import Form
+from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn import MOST_PARTITIONS, TOPICS, Story
 
 APART_MS = 1_000_000

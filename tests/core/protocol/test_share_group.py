@@ -4,18 +4,17 @@ import json
 
 import pytest
 
-from groupledger.core.assignors.server.group import TopicId
+from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.comparison import compare
+from groupledger.core.protocol.client_api import Times
+from groupledger.core.protocol.comparison import compare, read_variants
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.script_json import read_line, read_script, simulate_lines, write_script
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.protocol.story import read_line, read_script, simulate_lines, write_script
-from groupledger.core.protocol.times import Times
-from groupledger.core.protocol.variants import read_variants
+from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.offsets_log import RecordKind
-from groupledger.core.wire.primitives import uuid_bytes
 from groupledger.listener import RebalanceListener, rehearse
 from tests.core.history.test_captured_group_types import lines, log
 from tests.core.protocol.played import at_rest

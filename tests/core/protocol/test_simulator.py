@@ -11,13 +11,12 @@ from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import Callback, Subscription
+from groupledger.core.protocol.client_library import ByteCode
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate, simulate_all
-from groupledger.core.protocol.subscription import Subscription
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn import script
 from tests.core.protocol.played import listener_calls, owners_of, t
 
@@ -192,8 +191,7 @@ def test_kafkas_client_calls_a_stale_claim_fresh_and_the_kip_does_not():
 
 
 def _questions(playing):
-    from groupledger.core.protocol.leader import Question
-    from groupledger.core.protocol.planning import plan
+    from groupledger.core.protocol.leader import Question, plan
     from groupledger.core.protocol.simulator import play
 
     game = play(playing, {})

@@ -8,13 +8,13 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.client_library import ByteCode
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
+from groupledger.core.protocol.script_json import EVENTS, TOGETHER, read_script, simulate_lines, told, write_script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.story import EVENTS, TOGETHER, read_script, simulate_lines, told, write_script
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn import script
 
 JOIN = {"event": "join", "member": "a", "topics": ["t"]}

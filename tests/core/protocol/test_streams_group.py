@@ -6,14 +6,12 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.comparison import compare
-from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings
-from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics, configure
+from groupledger.core.protocol.client_api import Times
+from groupledger.core.protocol.comparison import compare, read_variants
+from groupledger.core.protocol.consumer_group.settings import StreamsGroupSettings, SubtopologyTopics, configure
 from groupledger.core.protocol.script import Script
+from groupledger.core.protocol.script_json import read_line, read_script, simulate_lines, write_script
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.protocol.story import read_line, read_script, simulate_lines, write_script
-from groupledger.core.protocol.times import Times
-from groupledger.core.protocol.variants import read_variants
 from groupledger.listener import RebalanceListener, rehearse
 from tests.core.protocol.captured_streams_group import (
     captured_script,

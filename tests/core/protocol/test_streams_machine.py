@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.assignors.server.task_group import Task
+from groupledger.core.assignors.server.tasks import Task
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.topology import configure, partitions_of
-from groupledger.core.protocol.happening import HAPPENS
+from groupledger.core.protocol.apply_event import HAPPENS
+from groupledger.core.protocol.consumer_group.settings import configure, partitions_of
 from tests.core.protocol.drawn_streams_groups import StreamsHistory
 from tests.core.protocol.test_consumer_machine import EVENTS, NEVER_DRAWN, Watch
 

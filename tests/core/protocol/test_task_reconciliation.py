@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.assignors.server.task_group import Task
-from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.task_reconciliation import advance_tasks
-from groupledger.core.protocol.consumer_group.tasks import active, by_role, other_role, standby, task_of
+from groupledger.core.assignors.server.tasks import Task
+from groupledger.core.protocol.consumer_group.consumer_state import GroupMember, MemberState
+from groupledger.core.protocol.consumer_group.streams_group import advance_tasks
+from groupledger.core.protocol.consumer_group.topics_and_targets import active, by_role, other_role, standby, task_of
 from tests.core.assignors.golden import gold
 from tests.core.protocol.task_steps import solve_step
 

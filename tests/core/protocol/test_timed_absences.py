@@ -8,9 +8,8 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.times import MemberTimes
 from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, listened, played
 
 

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.client_api import MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn import TOPICS, Story
 
 FAR_MS = 1_000_000

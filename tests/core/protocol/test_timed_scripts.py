@@ -10,13 +10,15 @@ from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, StreamsGroupSettings
-from groupledger.core.protocol.consumer_group.topology import SubtopologyTopics
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer_group.settings import (
+    ConsumerGroupSettings,
+    StreamsGroupSettings,
+    SubtopologyTopics,
+)
+from groupledger.core.protocol.script_json import read_script, told, write_script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.story import read_script, told, write_script
-from groupledger.core.protocol.times import MemberTimes, Times
 from tests.core.protocol.drawn_times import hasty_script, timed_script
 from tests.core.protocol.timed_groups import COOPERATIVE, RANGE, SETTLED_MS, join, listened, played
 

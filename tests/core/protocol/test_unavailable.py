@@ -8,12 +8,11 @@ import pytest
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.settlement import Outage, Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.timed.outages import Outages
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.step import Form
+from groupledger.core.protocol.timed.timed_group import Outages
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn import script
 from tests.core.protocol.played import listener_calls, owners_of, t
 

@@ -7,12 +7,11 @@ import pytest
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.comparison import changed, read_variants
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.protocol.variants import changed, read_variants
 
 CLASSIC, CONSUMER = e.GroupProtocol.CLASSIC, e.GroupProtocol.CONSUMER
 SLOW = MemberTimes(processing_ms=20, rebalance_timeout_ms=8_000)

@@ -9,13 +9,12 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.habits import OF_LIBRARY
+from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.client_library import OF_LIBRARY
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import MemberTimes, Times
 from groupledger.core.protocol.ways import fallen_in, leader_of, other_ways, ways_of
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 from tests.core.protocol.played import said
 
 LIBRDKAFKA, KAFKA_PYTHON = "librdkafka", "kafka-python"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.segments import batches, records
+from groupledger.core.log import record_batches
 from tests.segments import real
 from tests.segments.reading import read
 
@@ -42,10 +42,10 @@ def damaged(codec):
     ],
 )
 def test_varints(data, expected):
-    value, position = records.varint(data, 0, len(data))
+    value, position = record_batches.varint(data, 0, len(data))
     assert (int(value), position) == expected
 
 
 @pytest.mark.parametrize("number", [0, 1, -1, 127, 128, 1 << 40, -(1 << 63), (1 << 63) - 1])
 def test_big_endian(number):
-    assert batches.big_endian(number.to_bytes(8, "big", signed=True), 0, 8) == number
+    assert record_batches.big_endian(number.to_bytes(8, "big", signed=True), 0, 8) == number

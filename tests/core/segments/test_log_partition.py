@@ -8,8 +8,8 @@ import struct
 import pyarrow as pa
 import pytest
 
-from groupledger.core.segments import LogReader, Segment
-from groupledger.sources.decompression import decompressed
+from groupledger.core.log.segments import LogReader, Segment
+from groupledger.sources.segments import decompressed
 from tests.segments import hand, real
 from tests.segments.hand import ABORT, COMMIT, TRANSACTIONAL, batch, commit, group, marker, old_message, record
 from tests.segments.reading import name, read, windows_of
@@ -122,7 +122,7 @@ def test_bytes_that_do_not_decompress_harm_no_other_batch(form):
 
 
 def test_bytes_that_grow_without_end_are_not_held(monkeypatch):
-    monkeypatch.setattr("groupledger.sources.decompression.MOST_BYTES", 1_000)
+    monkeypatch.setattr("groupledger.sources.segments.MOST_BYTES", 1_000)
     for form, (codec, compress) in CODECS.items():
         bomb = batch(0, RECORDS, attributes=codec, payload=compress(b"\0" * 100_000))
         found = read({name(0): bomb + FOURTH})
@@ -249,7 +249,7 @@ def test_a_batch_within_a_record_is_not_taken_for_one():
 
 
 def test_bytes_made_to_look_like_batches_take_no_square_of_time(monkeypatch):
-    monkeypatch.setattr("groupledger.core.segments.recovery.MOST_CHECKED", 10_000)
+    monkeypatch.setattr("groupledger.core.log.segments.MOST_CHECKED", 10_000)
     header = struct.pack(">qiibIhiqqqhii", 0, 5_000, 0, 2, 7, 0, 0, 0, 0, -1, 0, 0, 1)
     found = read({name(0): header * 200, name(3): SECOND})
     assert (found.codes, found.offsets) == (["BAD_CRC"], [3])

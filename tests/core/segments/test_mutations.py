@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.segments.recovery import LEAST_ZEROS
+from groupledger.core.log.segments import LEAST_ZEROS
 from tests.examples import examples
 from tests.segments import real
 from tests.segments.hand import ABORT, COMMIT, TRANSACTIONAL, batch, commit, group, marker, record

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core import kernels
-from groupledger.core.segments import checksums
+from groupledger.core.arrays import checksums, kernels
 from tests.examples import examples
 from tests.segments.hand import LOG_APPEND_TIME, batch, commit, group, record
 from tests.segments.reading import name, read, windows_of

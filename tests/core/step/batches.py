@@ -6,8 +6,8 @@ from itertools import chain
 
 import numpy as np
 
-from groupledger.core import ragged
-from groupledger.core.batch import GroupBatch
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import GroupBatch
 
 
 def batch(groups: list[list[list[int]]], topics: list[int]) -> GroupBatch:

@@ -12,20 +12,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core import move_search, ragged
-from groupledger.core.least_moves import (
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.ragged import MemberSlots, Naming, Topics, number
+from groupledger.core.arrays.snapshots import Subscribed
+from groupledger.core.rebalance import least_moves as moves
+from groupledger.core.rebalance.least_moves import (
+    Class,
     LeastMoves,
     LeastMovesCertainty,
+    MoveProblem,
     Moving,
+    SharedHolding,
     fewest_rounds,
     is_balanced,
     least_moves,
+    most_kept,
+    search,
 )
-from groupledger.core.move_problem import Class, MoveProblem, SharedHolding
-from groupledger.core.move_search import most_kept, search
-from groupledger.core.slots import MemberSlots, Naming, Topics, number
-from groupledger.core.snapshots import Subscribed
-from groupledger.core.step import GroupMembership
+from groupledger.core.rebalance.step import GroupMembership
 from tests.core.step.batches import batch
 
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "100"))
@@ -278,7 +282,7 @@ def test_a_search_that_is_cut_short_proves_a_bound(monkeypatch):
     )
     whole = search.__wrapped__(problem)
     assert whole.found == whole.most
-    monkeypatch.setattr(move_search, "MOST_NODES", 0)
+    monkeypatch.setattr(moves, "MOST_NODES", 0)
     cut = search.__wrapped__(problem)
     assert cut.found <= whole.most <= cut.most
 
@@ -356,7 +360,7 @@ def problems(draw) -> MoveProblem:
 def test_the_solver_finds_the_same_without_the_repair(problem):
     repaired = search.__wrapped__(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(move_search, "kept_by_repair", lambda _: None)
+        patch.setattr(moves, "kept_by_repair", lambda _: None)
         alone = search.__wrapped__(problem)
     assert repaired.found == repaired.most == alone.found == alone.most
 
@@ -366,6 +370,6 @@ def test_the_solver_finds_the_same_without_the_repair(problem):
 def test_the_bound_of_a_large_group_is_none_too_high(problem):
     solved = search.__wrapped__(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(move_search, "MOST_ARCS", 0)
+        patch.setattr(moves, "MOST_ARCS", 0)
         bounded = most_kept(problem)
     assert bounded.found <= solved.most <= bounded.most

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core import ragged, step
-from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
-from groupledger.core.step import Form, GroupMembership, Step
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.rebalance import step
+from groupledger.core.rebalance.step import Form, GroupMembership, Step
 from tests.examples import examples
 
 Sets = dict[str, list[int]]

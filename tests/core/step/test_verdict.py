@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core import ragged
-from groupledger.core.batch import NONE
-from groupledger.core.slots import MemberSlots, Naming, Slots, Topics, number
-from groupledger.core.snapshots import GREATEST, LEAST, Subscribed, TopicViews, by_topic, number_topics, select
-from groupledger.core.step import GroupMembership
-from groupledger.core.verdict import Verdict, breaches, compare, other_moments, without_unrecorded
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.arrays.snapshots import GREATEST, LEAST, Subscribed, TopicViews, by_topic, number_topics, select
+from groupledger.core.rebalance.step import GroupMembership
+from groupledger.core.rebalance.verdict import Verdict, breaches, compare, other_moments, without_unrecorded
 from tests.core.step.batches import batch
 from tests.examples import examples
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 
 LOGS = {
     "dev/offsets": 428,

@@ -7,9 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from groupledger.core.wire.primitives import uuid_text
+from groupledger.core.wire.codec import Field, Spec, uuid_text
 from groupledger.core.wire.records import SHAPES
-from groupledger.core.wire.spec import Field, Spec
 
 WIDTHS = {"int8": (8, True), "int16": (16, True), "uint16": (16, False), "int32": (32, True), "int64": (64, True)}
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=6)

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from groupledger.core.wire.codec import canonical_uuid
 from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
 from groupledger.core.wire.offsets_log import (
     CurrentMemberAssignment,
@@ -17,7 +18,6 @@ from groupledger.core.wire.offsets_log import (
     decode,
     encode,
 )
-from groupledger.core.wire.primitives import canonical_uuid
 from groupledger.core.wire.user_data import UserDataForm, decode_user_data
 from tests.core.wire.captured import LOGS, SNAPSHOTS, described_members, every_log, lines, log
 from tests.core.wire.nested import open_member, open_members

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.wire.claims import ClaimSource, claim
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
 from groupledger.core.wire.offsets_log import GroupMetadata, decode
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm, encode_user_data
+from groupledger.core.wire.user_data import (
+    COOPERATIVE_STICKY,
+    STICKY,
+    ClaimSource,
+    UserData,
+    UserDataForm,
+    claim,
+    encode_user_data,
+)
 from tests.core.wire.captured import log
 
 A = (("a", (0, 1)),)

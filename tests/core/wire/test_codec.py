@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.wire.codec import codec
-from groupledger.core.wire.faults import DecodeCode, DecodeFault
+from groupledger.core.wire.codec import DecodeCode, DecodeFault, codec, load_spec
 from groupledger.core.wire.offsets_log import (
     ClassicMemberMetadata,
     ConsumerGroupMetadata,
@@ -28,7 +27,6 @@ from groupledger.core.wire.offsets_log import (
     encode_key,
     encode_value,
 )
-from groupledger.core.wire.spec import load_spec
 from tests.core.wire.strategies import messages
 from tests.core.wire.test_spec import NAMES
 

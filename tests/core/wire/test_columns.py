@@ -5,11 +5,18 @@ import random
 import numpy as np
 import pytest
 
-from groupledger.core.wire import group_metadata as g
-from groupledger.core.wire.consumer_columns import NO_VERSION, read_assignments, read_subscriptions
+from groupledger.core.wire import columns as g
+from groupledger.core.wire.codec import DecodeCode, DecodeFault
+from groupledger.core.wire.columns import (
+    COMMIT,
+    NO_VERSION,
+    OTHER,
+    TOMBSTONE,
+    read_assignments,
+    read_subscriptions,
+    tell_commits,
+)
 from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
-from groupledger.core.wire.faults import DecodeCode, DecodeFault
-from groupledger.core.wire.offset_commits import COMMIT, OTHER, TOMBSTONE, tell_commits
 from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode, decode_key, decode_value
 from tests.core.history.captured import log_rows
 from tests.fuzz.mutations import mutated

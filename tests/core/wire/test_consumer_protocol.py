@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupledger.core.wire.codec import DecodeCode, DecodeFault, Memo
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -15,8 +16,6 @@ from groupledger.core.wire.consumer_protocol import (
     encode_subscription,
     merged,
 )
-from groupledger.core.wire.faults import DecodeCode, DecodeFault
-from groupledger.core.wire.memo import Memo
 from groupledger.core.wire.offsets_log import GroupMetadata, decode
 from tests.core.wire.captured import log
 from tests.core.wire.strategies import TEXTS

@@ -12,9 +12,9 @@ from functools import cache
 import pytest
 
 from groupledger.core.custom.group import Member, TopicPartition
-from groupledger.core.scenario_groups import read_claim
-from groupledger.core.wire.claims import claim
+from groupledger.core.scenarios.form import read_claim
 from groupledger.core.wire.consumer_protocol import decode_subscription
+from groupledger.core.wire.user_data import claim
 from tests.core.assignors.golden import gold
 from tests.oracle.member_data import ASSIGNORS, questions
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupledger.core.wire.codec import DecodeCode, DecodeFault
 from groupledger.core.wire.consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.faults import DecodeCode, DecodeFault
 from groupledger.core.wire.offsets_log import (
     GroupMetadata,
     RecordKind,
@@ -26,13 +26,7 @@ from groupledger.core.wire.offsets_log import (
     encode,
     encode_value,
 )
-from groupledger.core.wire.user_data import (
-    COOPERATIVE_STICKY,
-    STICKY,
-    UserDataForm,
-    decode_user_data,
-    encode_user_data,
-)
+from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserDataForm, decode_user_data, encode_user_data
 from tests.core.wire.captured import Bytes, every_log
 from tests.core.wire.nested import open_members
 from tests.core.wire.plain_reader import meant

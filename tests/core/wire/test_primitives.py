@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.wire import primitives
-from groupledger.core.wire.faults import DecodeCode, DecodeFault
-from groupledger.core.wire.primitives import array, canonical_uuid, integer, read_uvarint, uuid_text, write_uvarint
+from groupledger.core.wire import codec
+from groupledger.core.wire.codec import (
+    DecodeCode,
+    DecodeFault,
+    array,
+    canonical_uuid,
+    integer,
+    read_uvarint,
+    uuid_text,
+    write_uvarint,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +31,7 @@ from groupledger.core.wire.primitives import array, canonical_uuid, integer, rea
 @pytest.mark.parametrize("at_once", [True, False])
 def test_integers_read_at_once_are_those_read_one_by_one(kind, text, values, at_once):
     data = bytes.fromhex("000000" + text)
-    bulk = primitives.INTEGERS[kind][1] if at_once else ""
+    bulk = codec.INTEGERS[kind][1] if at_once else ""
     wire = array("numbers", integer(kind, "number"), nullable=False, compact=False, bulk=bulk)
     assert wire.read(data + b"next", 0) == (values, len(data))
     out = bytearray()
@@ -52,7 +60,7 @@ def test_varints(value, text):
 )
 def test_a_uuid_has_one_spelling(printed, kafkas):
     assert canonical_uuid(printed) == kafkas
-    assert uuid_text(primitives.uuid_bytes(kafkas)) == kafkas
+    assert uuid_text(codec.uuid_bytes(kafkas)) == kafkas
 
 
 @pytest.mark.parametrize("printed", ["", "short", "V1YOFAs_SRGmS1V4W0hIN", "V1YOFAs_SRGmS1V4W0hINgg", "\u00e9" * 22])

@@ -8,12 +8,20 @@ from pathlib import Path
 
 import pytest
 
-import groupledger.core.wire.spec as spec_module
-from groupledger.core.wire.codec import codec
-from groupledger.core.wire.faults import DecodeCode, DecodeFault
+import groupledger.core.wire.codec as spec_module
+from groupledger.core.wire.codec import (
+    NO_VERSIONS,
+    DecodeCode,
+    DecodeFault,
+    Field,
+    Versions,
+    codec,
+    load_spec,
+    parse_versions,
+    snake_case,
+)
 from groupledger.core.wire.offsets_log import RecordKind, decode_key
 from groupledger.core.wire.records import SHAPES
-from groupledger.core.wire.spec import NO_VERSIONS, Field, Versions, load_spec, parse_versions, snake_case
 
 FILES = sorted((Path(spec_module.__file__).parent / "specs").glob("*.json"))
 NAMES = [file.stem for file in FILES]

@@ -6,7 +6,7 @@ import base64
 
 import pyarrow as pa
 
-from groupledger.core.scenario import solve
+from groupledger.core.scenarios.solving import solve
 from groupledger.tables import columns as c
 
 OWNED = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.int32())]))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import groupledger as gl
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.memberships.udfs import register
 from groupledger.tables import columns as c
 from tests.core.assignors.golden import pairs

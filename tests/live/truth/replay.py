@@ -21,9 +21,9 @@ from typing import Any
 from unittest.mock import patch
 
 from groupledger.config import Config, LedgerSettings, SourceSettings
-from groupledger.core.lines.log_records import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS
-from groupledger.core.log_plan import LogEnds
-from groupledger.core.moment import from_millis
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS
+from groupledger.core.log.plan import LogEnds
+from groupledger.core.moments import from_millis
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation

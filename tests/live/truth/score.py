@@ -17,7 +17,7 @@ from groupledger.answers.causes import CauseKind
 from groupledger.answers.explanation import explain
 from groupledger.answers.ownership import ownership
 from groupledger.answers.timeline import TimelineEntry, timeline
-from groupledger.core.moment import from_millis, millis
+from groupledger.core.moments import from_millis, millis
 from tests.live.truth import facts as f
 from tests.live.truth.facts import Facts, GroupFacts, Place, Token, Window
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor
-from groupledger.core.attribution import MOST_WORK
+from groupledger.core.rebalance.attribution import MOST_WORK
 from tests.oracle.libraries.comparison import Outcome, compare
 from tests.oracle.libraries.groups import asked, groups
 from tests.oracle.libraries.programs import Programs

@@ -8,7 +8,7 @@ from typing import Any
 
 from groupledger.core.assignors.clients import ClientAssignor, LeaderPlan
 from groupledger.core.custom.group import Group, TopicPartition
-from groupledger.core.scenario_groups import group_of
+from groupledger.core.scenarios.form import group_of
 from tests.oracle.client_groups import Scenario
 
 

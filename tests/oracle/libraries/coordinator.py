@@ -16,10 +16,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from groupledger.core.wire import primitives
-from groupledger.core.wire.codec import plain_struct
+from groupledger.core.wire import codec
+from groupledger.core.wire.codec import Wire, plain_struct
 from groupledger.core.wire.consumer_protocol import decode_assignment
-from groupledger.core.wire.primitives import Wire
 
 Asked = dict[str, Any]
 Result = dict[str, Any]
@@ -55,13 +54,13 @@ def _struct(*fields: Wire) -> Wire:
 
 
 def _array(item: Wire, *, nullable: bool = False) -> Wire:
-    return primitives.array("array", item, nullable=nullable, compact=False)
+    return codec.array("array", item, nullable=nullable, compact=False)
 
 
-_int8, _int16, _int32 = (primitives.integer(kind, kind) for kind in ("int8", "int16", "int32"))
-_string = primitives.text("string", nullable=False, compact=False)
-_optional = primitives.text("string", nullable=True, compact=False)
-_bytes = primitives.blob("bytes", nullable=False, compact=False)
+_int8, _int16, _int32 = (codec.integer(kind, kind) for kind in ("int8", "int16", "int32"))
+_string = codec.text("string", nullable=False, compact=False)
+_optional = codec.text("string", nullable=True, compact=False)
+_bytes = codec.blob("bytes", nullable=False, compact=False)
 
 _HEADER = _struct(_int16, _int16, _int32, _optional)  # request key, version, correlation id, client id
 _REQUESTS = {
@@ -143,7 +142,7 @@ class Coordinator:
             raise ValueError(f"request {key} of {client}; expected one of a consumer without partitions")
         if body is None:
             return None
-        response = bytearray(primitives.INT32.pack(correlation))
+        response = bytearray(codec.INT32.pack(correlation))
         _RESPONSES[key].write(body, response)
         return bytes(response)
 

@@ -1,7 +1,7 @@
 """Seeded groups as members of one client library join them: the groups of `client_groups` in the library's bytes.
 
-A scenario is one of `core.scenario`, with `versions`: the version of each member's subscription. One group in five of
-an assignor that reads user data has members of other libraries in it.
+A scenario is one of `core.scenarios.solving`, with `versions`: the version of each member's subscription. One group in
+five of an assignor that reads user data has members of other libraries in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, promises
-from groupledger.core.scenario import solve
+from groupledger.core.scenarios.solving import solve
 from groupledger.core.wire.consumer_protocol import (
     NEWEST_VERSION,
     ConsumerProtocolSubscription,

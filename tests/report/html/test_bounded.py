@@ -4,19 +4,15 @@ from datetime import timedelta
 
 import pytest
 
+from groupledger.answers.audit import Found
 from groupledger.answers.causes import Moved
-from groupledger.answers.found import Found
-from groupledger.answers.group_owners import PartitionOwners
-from groupledger.answers.over_time import Counted, unit_of
-from groupledger.answers.overview import GroupLine
+from groupledger.answers.group_owners import Counted, GroupLine, PartitionOwners, unit_of
 from groupledger.answers.scope import Scope
 from groupledger.answers.tenures import OwnerSpan
-from groupledger.core.findings import Severity
-from groupledger.report.html.canvas import LONGEST_NAME, label
+from groupledger.core.rebalance.findings import Severity
+from groupledger.report.html.charts import LONGEST_NAME, MOST_COLUMNS, heat, heat_picture, label, moves_of, top_of
 from groupledger.report.html.gathering import worst_first
-from groupledger.report.html.heat_map import MOST_COLUMNS, heat, heat_picture
-from groupledger.report.html.moves_chart import moves_of, top_of
-from groupledger.report.html.owner_matrix import COLUMNS, NOBODY, OTHERS, SEVERAL, UNKNOWN, owner_matrix
+from groupledger.report.html.owner_chart import COLUMNS, NOBODY, OTHERS, SEVERAL, UNKNOWN, owner_matrix
 from groupledger.report.html.page_parts import PAGE_NAME, command, page_of, some
 from tests.answers.rows import at
 

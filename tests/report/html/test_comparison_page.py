@@ -12,11 +12,10 @@ from click.testing import CliRunner
 from groupledger.cli import main
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.comparison import ConsumedSpan, compare
+from groupledger.core.protocol.client_api import MemberTimes, Times
+from groupledger.core.protocol.comparison import ConsumedSpan, compare, read_variants
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.times import MemberTimes, Times
-from groupledger.core.protocol.variants import read_variants
-from groupledger.report.html.consumption_chart import consumption_picture, missed_partitions
+from groupledger.report.html.charts import consumption_picture, missed_partitions
 from tests.core.protocol.drawn_times import timed_script
 
 JOIN = {"event": "join", "member": "<b>a</b>", "topics": ["t"]}

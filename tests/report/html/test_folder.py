@@ -5,7 +5,7 @@ import json
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.report.html.folder import LIST, ReportFolder
+from groupledger.report.html.written import LIST, ReportFolder
 
 
 def report(place, *names):

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from groupledger.answers.over_time import Counted
-from groupledger.report.html.heat_map import heat, heat_picture
+from groupledger.answers.group_owners import Counted
+from groupledger.report.html.charts import heat, heat_picture
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from groupledger.answers.unowned_stretches import Stretch
+from groupledger.answers.unowned import Stretch
+from groupledger.report.html.charts import COLUMNS, unowned_counts
 from groupledger.report.html.page_parts import page_of
-from groupledger.report.html.unowned_chart import COLUMNS, unowned_counts
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at

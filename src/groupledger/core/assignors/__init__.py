@@ -1,7 +1,7 @@
 """Run Kafka's client-side assignors over whole batches of groups; results equal kafka-clients 4.4.0, list for list.
 
-`assign("cooperative-sticky", batch)` is the only entry. To add an assignor, add a record to `core.registry` and its
-function.
+`assign("cooperative-sticky", batch)` is the only entry. To add an assignor, add its function, and a record to
+`core.rebalance.registry`.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
 from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.group import MESSAGES, Path, Status
 from groupledger.core.assignors.kip315 import sticky_stream_join
 from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
-from groupledger.core.assignors.outcome import MESSAGES, Path, Status
 from groupledger.core.assignors.range_ import range_groups
 from groupledger.core.assignors.roundrobin import roundrobin_groups
 from groupledger.core.assignors.safe import Doubt, among_subscribers, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.assignors.sticky import sticky_groups
-from groupledger.core.batch import AssignmentBatch, GroupBatch
 from groupledger.core.faults import Fault, expected_one_of
-from groupledger.core.input_codes import ScenarioCode
-from groupledger.core.registry import (
+from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.rebalance.registry import (
     BY_NAME,
     CONSTRAINED,
     COOPERATIVE_STICKY,

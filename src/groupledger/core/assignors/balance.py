@@ -9,20 +9,23 @@ follows Kafka step by step.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.holdings import REVOCATION, STATUS, STRICT, Holdings, move, slot_at, subscribes
-from groupledger.core.assignors.movements import Movements, no_movements, record, to_move_instead
-from groupledger.core.assignors.outcome import Status
-from groupledger.core.assignors.racks import has_replica
-from groupledger.core.assignors.sorting import sort, sort_by
-from groupledger.core.batch import NONE
-from groupledger.core.kernels import kernel
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE_CAPACITY, TREE_CHAIN, partition_hash, spread
+from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.group import Status, first_at_least, sort, sort_by
+from groupledger.core.assignors.range_ import has_replica
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import IntArray, LongArray
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.assignors.group import GroupView
+
 
 OK = int(Status.OK)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
@@ -333,3 +336,331 @@ def _holders(h: Holdings) -> IntArray:
                 holder[slot_at(h, node)] = place
                 node = h.after[node]
     return holder
+
+
+# Record which partitions moved between which members: Kafka moves another partition back rather than cross two.
+#
+# For each topic and pair (source, destination) Kafka keeps a hash set of the partitions that moved that way. When one
+# is to move the opposite way, the set's first partition returns instead. Which is first depends on the set's table: it
+# grows with additions and never shrinks.
+
+TREE_REMAINS = 6  # a tree with at most this many entries is surely a list again
+
+
+class Movements(NamedTuple):
+    """Sets are numbered; slots of a set are chained in the order of their addition."""
+
+    bucket: IntArray  # first set of each bucket of our own table, NONE if empty
+    set_next: IntArray  # next set in the same bucket
+    set_topic: IntArray
+    set_source: IntArray
+    set_target: IntArray
+    set_size: IntArray
+    set_capacity: IntArray  # of Java's table
+    set_first: IntArray
+    set_last: IntArray
+    set_of: IntArray  # [slots], NONE for a partition that has not moved
+    after: IntArray  # [slots]
+    before: IntArray  # [slots]
+    state: LongArray  # [3]: sets made, head of the free list of sets, 1 if a set's order is not emulated
+
+
+@kernel
+def no_movements(slots: int) -> Movements:
+    """Allocate room for as many sets as there are slots; memory is touched only as partitions move."""
+    buckets = 16
+    while buckets < slots // 4:
+        buckets *= 2
+    state = np.zeros(3, np.int64)
+    state[1] = NONE
+    return Movements(
+        np.full(buckets, NONE, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.empty(slots + 1, np.int32),
+        np.full(slots, NONE, np.int32),
+        np.empty(slots, np.int32),
+        np.empty(slots, np.int32),
+        state,
+    )
+
+
+@kernel
+def to_move_instead(
+    mv: Movements, base: LongArray, topic_hash: IntArray, topic: int, slot: int, source: int, target: int
+) -> int:
+    """Return the slot that really moves when `slot` of `topic` is to move from source to target."""
+    if mv.set_of[slot] != NONE:
+        source = mv.set_source[mv.set_of[slot]]
+    back = _find(mv, topic, target, source)
+    return slot if back == NONE else _first(mv, base, topic_hash, back)
+
+
+@kernel
+def record(
+    mv: Movements, base: LongArray, topic_hash: IntArray, topic: int, slot: int, source: int, target: int
+) -> None:
+    """Record that `slot` moved from source to target; two moves become one, or none if the partition has returned."""
+    known = mv.set_of[slot]
+    if known != NONE:
+        source = mv.set_source[known]
+        _remove(mv, slot)
+        if source == target:
+            return
+    _add(mv, base, topic_hash, topic, slot, source, target)
+
+
+@kernel
+def _bucket(mv: Movements, topic: int, source: int, target: int) -> int:
+    mixed = (int(topic) * 1_000_003 + int(source)) * 1_000_003 + int(target)
+    return (mixed ^ (mixed >> 21)) & (len(mv.bucket) - 1)
+
+
+@kernel
+def _find(mv: Movements, topic: int, source: int, target: int) -> int:
+    each = mv.bucket[_bucket(mv, topic, source, target)]
+    while each != NONE:
+        if mv.set_topic[each] == topic and mv.set_source[each] == source and mv.set_target[each] == target:
+            return int(each)
+        each = mv.set_next[each]
+    return NONE
+
+
+@kernel
+def _make(mv: Movements, topic: int, source: int, target: int) -> int:
+    made = mv.state[1]
+    if made != NONE:
+        mv.state[1] = mv.set_next[made]
+    else:
+        made = mv.state[0]
+        mv.state[0] += 1
+    bucket = _bucket(mv, topic, source, target)
+    mv.set_next[made] = mv.bucket[bucket]
+    mv.bucket[bucket] = made
+    mv.set_topic[made] = topic
+    mv.set_source[made] = source
+    mv.set_target[made] = target
+    mv.set_size[made] = 0
+    mv.set_capacity[made] = LEAST_CAPACITY
+    mv.set_first[made] = NONE
+    mv.set_last[made] = NONE
+    return int(made)
+
+
+@kernel
+def _drop(mv: Movements, each: int) -> None:
+    bucket = _bucket(mv, mv.set_topic[each], mv.set_source[each], mv.set_target[each])
+    if mv.bucket[bucket] == each:
+        mv.bucket[bucket] = mv.set_next[each]
+    else:
+        at = mv.bucket[bucket]
+        while mv.set_next[at] != each:
+            at = mv.set_next[at]
+        mv.set_next[at] = mv.set_next[each]
+    mv.set_next[each] = mv.state[1]
+    mv.state[1] = each
+
+
+@kernel
+def _add(mv: Movements, base: LongArray, topic_hash: IntArray, topic: int, slot: int, source: int, target: int) -> None:
+    into = _find(mv, topic, source, target)
+    if into == NONE:
+        into = _make(mv, topic, source, target)
+    _grow(mv, base, topic_hash, into, slot)
+    mv.set_of[slot] = into
+    mv.after[slot] = NONE
+    mv.before[slot] = mv.set_last[into]
+    if mv.set_last[into] == NONE:
+        mv.set_first[into] = slot
+    else:
+        mv.after[mv.set_last[into]] = slot
+    mv.set_last[into] = slot
+    mv.set_size[into] += 1
+
+
+@kernel
+def _remove(mv: Movements, slot: int) -> None:
+    of = mv.set_of[slot]
+    before = mv.before[slot]
+    after = mv.after[slot]
+    if before == NONE:
+        mv.set_first[of] = after
+    else:
+        mv.after[before] = after
+    if after == NONE:
+        mv.set_last[of] = before
+    else:
+        mv.before[after] = before
+    mv.set_of[slot] = NONE
+    mv.set_size[of] -= 1
+    if mv.set_size[of] == 0:
+        _drop(mv, of)
+
+
+@kernel
+def _grow(mv: Movements, base: LongArray, topic_hash: IntArray, into: int, slot: int) -> None:
+    """Double the table past three quarters, or, while it is small, when a bucket gets its ninth entry."""
+    capacity = mv.set_capacity[into]
+    size = mv.set_size[into]
+    if size >= TREE_CHAIN and capacity < TREE_CAPACITY:
+        mates = 0
+        here = _place(mv, base, topic_hash, into, slot)
+        each = mv.set_first[into]
+        while each != NONE:
+            mates += 1 if _place(mv, base, topic_hash, into, each) == here else 0
+            each = mv.after[each]
+        if mates >= TREE_CHAIN:
+            capacity *= 2
+    if (size + 1) * 4 > capacity * 3:
+        capacity *= 2
+    mv.set_capacity[into] = capacity
+
+
+@kernel
+def _place(mv: Movements, base: LongArray, topic_hash: IntArray, of: int, slot: int) -> int:
+    """Return the bucket of a partition in Java's table of the set."""
+    topic = mv.set_topic[of]
+    return spread(partition_hash(topic_hash[topic], slot - base[topic])) & (int(mv.set_capacity[of]) - 1)
+
+
+@kernel
+def _first(mv: Movements, base: LongArray, topic_hash: IntArray, of: int) -> int:
+    """Return what Java's iterator returns first: the earliest addition in the lowest bucket."""
+    best = NONE
+    lowest = mv.set_capacity[of]
+    mates = 0
+    each = mv.set_first[of]
+    while each != NONE:
+        place = _place(mv, base, topic_hash, of, each)
+        if place < lowest:
+            best = each
+            lowest = place
+            mates = 0
+        mates += 1 if place == lowest else 0
+        each = mv.after[each]
+    if mates > TREE_REMAINS and mv.set_capacity[of] >= TREE_CAPACITY:
+        mv.state[2] = 1
+    return int(best)
+
+
+# Keep the general sticky algorithm's working state: who holds what, in which order, and who could hold it.
+
+
+class Holdings(NamedTuple):
+    """The state of one group. A member's place is its position in the order of member ids (`member_at`).
+
+    Slots are partitions as in `claims`. A list entry ("node") is its slot, or, for a partition that Kafka hands out
+    although a member keeps it, one of the numbers after the slots.
+    """
+
+    g: GroupView
+    member_at: IntArray  # [places]
+    walk: IntArray  # places in iteration order of the leader's map
+    base: LongArray  # [topics + 1]
+    total: int  # partitions that exist
+    slots: int  # number of those and the phantoms
+    topics: IntArray  # fewest subscribers first, then by name
+    subscriber_count: IntArray  # [topics], subscription entries that name it; a topic listed twice counts twice
+    heads: LongArray  # [topics + 1]
+    seats: IntArray  # places of the subscribers of each topic, ascending
+    most: LongArray  # [places], partitions of all the member's topics
+    racked: bool
+    size: LongArray  # [places]
+    first: IntArray  # [places], nodes
+    last: IntArray  # [places]
+    after: IntArray  # [nodes]
+    before: IntArray  # [nodes]
+    slot_of_extra: IntArray
+    topic_at: IntArray  # [total], topic of each partition
+    owner: IntArray  # [slots], place that received it last
+    kept: NDArray[np.bool_]  # [slots], some member keeps it
+    fresh: NDArray[np.bool_]  # [total], to be handed out
+    previous: IntArray  # [total], place of the latest claim of an older generation; empty if there is none
+    active: NDArray[np.bool_]  # [places], takes part in reassignment
+    flag: LongArray  # see below
+
+
+REVOCATION = 0  # a claim was dropped because its member may not keep it
+EXTRAS = 1  # entries handed out twice so far
+STRICT = 2  # the group is irregular: follow Kafka step by step
+STATUS = 3
+
+
+@kernel
+def append(h: Holdings, place: int, node: int) -> None:
+    """Add an entry at the end of the member's list."""
+    h.after[node] = NONE
+    h.before[node] = h.last[place]
+    if h.last[place] == NONE:
+        h.first[place] = node
+    else:
+        h.after[h.last[place]] = node
+    h.last[place] = node
+    h.size[place] += 1
+
+
+@kernel
+def slot_at(h: Holdings, node: int) -> int:
+    """Return the partition of a list entry."""
+    return node if node < h.slots else int(h.slot_of_extra[node - h.slots])
+
+
+@kernel
+def hand_out(h: Holdings, place: int, slot: int) -> None:
+    """Give a partition to a member, whether or not another member keeps it."""
+    node = slot
+    if h.kept[slot]:
+        node = int(h.slots + h.flag[EXTRAS])
+        h.slot_of_extra[h.flag[EXTRAS]] = slot
+        h.flag[EXTRAS] += 1
+    append(h, place, node)
+    h.owner[slot] = place
+
+
+@kernel
+def move(h: Holdings, slot: int, target: int) -> None:
+    """Take the partition from the list of its owner and add it to the target's."""
+    source = h.owner[slot]
+    node = _find_holding(h, source, slot)
+    _unlink(h, source, node)
+    append(h, target, node)
+    h.owner[slot] = target
+
+
+@kernel
+def _find_holding(h: Holdings, place: int, slot: int) -> int:
+    """Return the first entry of the partition in the member's list."""
+    if h.flag[EXTRAS] == 0:
+        return slot
+    node = h.first[place]
+    while slot_at(h, node) != slot:
+        node = h.after[node]
+    return int(node)
+
+
+@kernel
+def _unlink(h: Holdings, place: int, node: int) -> None:
+    before = h.before[node]
+    after = h.after[node]
+    if before == NONE:
+        h.first[place] = after
+    else:
+        h.after[before] = after
+    if after == NONE:
+        h.last[place] = before
+    else:
+        h.before[after] = before
+    h.size[place] -= 1
+
+
+@kernel
+def subscribes(h: Holdings, place: int, topic: int) -> bool:
+    """Return whether the member at `place` names the topic."""
+    high = h.heads[topic + 1]
+    at = first_at_least(h.seats, h.heads[topic], high, place)
+    return bool(at < high and h.seats[at] == place)

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.group import GroupView, mark_subscribed
-from groupledger.core.assignors.sorting import first_at_least, sort
-from groupledger.core.batch import NONE
-from groupledger.core.kernels import kernel
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.group import GroupView, first_at_least, mark_subscribed, sort
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
 
 BIAS = 1 << 31
 

@@ -10,21 +10,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.balance import heaviest, rebalance
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.balance import (
+    REVOCATION,
+    STRICT,
+    Holdings,
+    append,
+    hand_out,
+    heaviest,
+    rebalance,
+    slot_at,
+    subscribes,
+)
 from groupledger.core.assignors.claims import Claims, phantom_partition, phantom_topic, settle, slot_of
-from groupledger.core.assignors.group import GroupView, sort_by_rank
-from groupledger.core.assignors.holdings import REVOCATION, STRICT, Holdings, append, hand_out, slot_at, subscribes
-from groupledger.core.assignors.outcome import Status
-from groupledger.core.assignors.racks import far_from, racks_matter
-from groupledger.core.assignors.subscribers import subscribers
-from groupledger.core.batch import NONE
-from groupledger.core.kernels import kernel
+from groupledger.core.assignors.group import GroupView, Status, sort_by_rank, subscribers
+from groupledger.core.assignors.range_ import far_from, racks_matter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.assignors.lists import TargetLists
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.assignors.group import TargetLists
 
 OK = int(Status.OK)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.sorting import FEW, sort_by
-from groupledger.core.batch import NONE, GroupBatch
-from groupledger.core.javaorder import TREE, map_order
-from groupledger.core.kernels import kernel
+from groupledger.core.arrays.batch import NONE, GroupBatch
+from groupledger.core.arrays.java_orders import TREE, map_order
+from groupledger.core.arrays.kernels import kernel
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import IntArray, LongArray
+    from numpy.typing import NDArray
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 SPARSE = 4  # above this many ranks per item to sort, a counting sort would mostly look at empty ranks
@@ -218,3 +220,208 @@ def sort_static_first(g: GroupView, order: IntArray) -> None:
         static = g.instance_rank[member] != NONE
         key[at] = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]
     sort_by(key, order, g.members)
+
+
+# Hold a group's answer as kernels write it: one list per member, back to back.
+
+
+class TargetLists(NamedTuple):
+    """The target of one group: member m's list is start[m]:start[m + 1] of topic and partition."""
+
+    start: LongArray  # view from the group's first member on; start[0] is set
+    topic: IntArray
+    partition: IntArray
+    withheld: NDArray[np.bool_]  # in the target, not in a cooperative answer: its owner must revoke it first
+
+
+@kernel
+def clear(out: TargetLists, members: int) -> None:
+    """Write empty lists for all members."""
+    for member in range(members):
+        out.start[member + 1] = out.start[0]
+
+
+# List the subscribers of each topic, in a given order of the members.
+
+
+@kernel
+def subscribers(g: GroupView, order: IntArray) -> tuple[LongArray, IntArray]:
+    """Return seats (positions in `order`) of the subscribers of each topic, ascending: seats[heads[t]:heads[t + 1]].
+
+    A member that lists a topic twice appears once.
+    """
+    if _one_list(g):
+        return _everybody(g)
+    last = np.full(g.topics, -1, np.int32)
+    heads = np.zeros(g.topics + 1, np.int64)
+    for seat in range(g.members):
+        for entry in range(*_entries(g, order[seat])):
+            topic = g.topics_of[entry]
+            heads[topic + 1] += 1 if last[topic] != seat else 0
+            last[topic] = seat
+    for topic in range(g.topics):
+        heads[topic + 1] += heads[topic]
+    seats = np.empty(heads[g.topics], np.int32)
+    free = heads[: g.topics].copy()
+    last[:] = -1
+    for seat in range(g.members):
+        for entry in range(*_entries(g, order[seat])):
+            topic = g.topics_of[entry]
+            if last[topic] != seat:
+                seats[free[topic]] = seat
+                free[topic] += 1
+                last[topic] = seat
+    return heads, seats
+
+
+@kernel
+def _one_list(g: GroupView) -> bool:
+    for member in range(1, g.members):
+        if g.subscription[member] != g.subscription[0]:
+            return False
+    return g.members > 0
+
+
+@kernel
+def _everybody(g: GroupView) -> tuple[LongArray, IntArray]:
+    """Return the same for a group whose members all share one list."""
+    heads = np.zeros(g.topics + 1, np.int64)
+    for entry in range(*_entries(g, 0)):
+        heads[g.topics_of[entry] + 1] = g.members
+    for topic in range(g.topics):
+        heads[topic + 1] += heads[topic]
+    seats = np.empty(heads[g.topics], np.int32)
+    for first in range(0, len(seats), g.members):
+        for seat in range(g.members):
+            seats[first + seat] = seat
+    return heads, seats
+
+
+@kernel
+def _entries(g: GroupView, member: int) -> tuple[int, int]:
+    subscription = g.subscription[member]
+    return g.subscription_start[subscription], g.subscription_start[subscription + 1]
+
+
+# Sort 64-bit keys in kernels: numba takes ten times as long to compile numpy's own sorts.
+
+FEW = 24
+
+
+@kernel
+def sort_by(key: IntArray | LongArray, order: IntArray, count: int) -> None:
+    """Sort `order[:count]` by key[0], key[1], ..: current keys of its entries, below 2^32; stable."""
+    packed = np.empty(count, np.int64)
+    for at in range(count):
+        packed[at] = (np.int64(key[at]) << 31) | at
+    sort(packed)
+    before = order[:count].copy()
+    for at in range(count):
+        order[at] = before[packed[at] & 0x7FFFFFFF]
+
+
+@kernel
+def sort(keys: LongArray) -> None:
+    """Sort in place, ascending: by insertion if there are few keys, else by merging existing runs."""
+    if len(keys) > FEW:
+        spare = np.empty(len(keys), np.int64)
+        while _merge_runs(keys, spare):
+            pass
+        return
+    for at in range(1, len(keys)):
+        value = keys[at]
+        to = at
+        while to > 0 and keys[to - 1] > value:
+            keys[to] = keys[to - 1]
+            to -= 1
+        keys[to] = value
+
+
+@kernel
+def _merge_runs(keys: LongArray, spare: LongArray) -> bool:
+    """Merge each pair of neighbouring runs; False if there was only one run."""
+    low = 0
+    while low < len(keys):
+        middle = _end_of_run(keys, low)
+        if low == 0 and middle == len(keys):
+            return False
+        high = _end_of_run(keys, middle)
+        one = low
+        other = middle
+        for at in range(low, high):
+            if other >= high or (one < middle and keys[one] <= keys[other]):
+                spare[at] = keys[one]
+                one += 1
+            else:
+                spare[at] = keys[other]
+                other += 1
+        low = high
+    keys[:] = spare
+    return True
+
+
+@kernel
+def _end_of_run(keys: LongArray, low: int) -> int:
+    at = low + 1
+    while at < len(keys) and keys[at - 1] <= keys[at]:
+        at += 1
+    return min(at, len(keys))
+
+
+@kernel
+def first_at_least(values: IntArray | LongArray, low: int, high: int, wanted: int) -> int:
+    """Return the index of the first of the ascending values[low:high] that is at least `wanted`; else `high`."""
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+# Encode how a group's assignment ended: small integers for the kernels, Kafka's words for people.
+
+
+class Path(IntEnum):
+    """Which algorithm decided: the sticky assignors have two."""
+
+    ONLY = 0
+    CONSTRAINED = 1
+    GENERAL = 2
+
+
+class Status(IntEnum):
+    """OK, one of the ways in which Kafka's own code fails, or an order that is not emulated."""
+
+    OK = 0
+    NO_MEMBERS_TO_DIVIDE_BY = 1
+    NO_MEMBERS_TO_CIRCLE = 2
+    NO_UNFILLED_MEMBER = 3
+    NULL_POINTER = 4
+    NO_SUCH_ELEMENT = 5
+    ORDER_NOT_EMULATED = 6
+    SUBSCRIPTIONS_DIFFER = 7
+    CUSTOM_REFUSED = 8  # a custom assignor failed; the details are in the group
+
+
+MESSAGES: dict[Status, str] = {
+    Status.NO_MEMBERS_TO_DIVIDE_BY: "ArithmeticException: / by zero",
+    Status.NO_MEMBERS_TO_CIRCLE: "IllegalArgumentException: CircularIterator can only be used on non-empty lists",
+    Status.NO_UNFILLED_MEMBER: "IllegalStateException: No more unfilled consumers to be assigned.",
+    Status.NULL_POINTER: (
+        'NullPointerException: Cannot invoke "java.util.List.size()" because the return value of '
+        '"java.util.Map.get(Object)" is null'
+    ),
+    Status.NO_SUCH_ELEMENT: "NoSuchElementException: null",
+    Status.ORDER_NOT_EMULATED: (
+        "OrderNotEmulated: nine or more ids share one bucket of Java's hash map, which turns it into a tree; "
+        "expected fewer; such ids are crafted, judge this group by its invariants instead"
+    ),
+    Status.SUBSCRIPTIONS_DIFFER: (
+        "SubscriptionsDiffer: members subscribe to different topics; constrained-cooperative-sticky expects them "
+        "all to subscribe to the same set of topics: use cooperative-sticky instead (KIP-615)"
+    ),
+    Status.CUSTOM_REFUSED: "CustomRefused: the custom assignor failed or broke its contract on this group",
+}
+"""What Kafka throws, class and message (kafka-clients 4.4.0 on Java 17), or why there is no answer."""

@@ -11,21 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core import ragged
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.claims import slots
 from groupledger.core.assignors.constrained import topics_by_name
-from groupledger.core.assignors.group import Arrays, GroupView, group_at, sort_by_rank
-from groupledger.core.assignors.lists import TargetLists, clear
-from groupledger.core.assignors.outcome import Status
+from groupledger.core.assignors.group import Arrays, GroupView, Status, TargetLists, clear, group_at, sort_by_rank
 from groupledger.core.assignors.safe import Doubt, doubts, withhold_claimed, without_claims
-from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
 
 OK = int(Status.OK)
 SUBSCRIPTIONS_DIFFER = int(Status.SUBSCRIPTIONS_DIFFER)

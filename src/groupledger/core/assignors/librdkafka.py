@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from groupledger.core.assignors.outcome import Path, Status
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.assignors.group import Path, Status
 from groupledger.core.assignors.safe import withhold_claimed
-from groupledger.core.batch import NONE, AssignmentBatch, GroupBatch
 
 Partition = tuple[int, int]  # topic's place by name, number: sorts as librdkafka sorts
 

@@ -6,24 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from groupledger.core.arrays.java_orders import TREE
+from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.group import (
     Arrays,
     GroupView,
+    Status,
+    first_at_least,
     group_at,
     mark_subscribed,
     sort_by_rank,
     sort_static_first,
+    subscribers,
     walk_members,
 )
-from groupledger.core.assignors.outcome import Status
-from groupledger.core.assignors.sorting import first_at_least
-from groupledger.core.assignors.subscribers import subscribers
-from groupledger.core.javaorder import TREE
-from groupledger.core.kernels import kernel
 
 if TYPE_CHECKING:
-    from groupledger.core.assignors.lists import TargetLists
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.assignors.group import TargetLists
 
 OK = int(Status.OK)
 NO_MEMBERS = int(Status.NO_MEMBERS_TO_CIRCLE)

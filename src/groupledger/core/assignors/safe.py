@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core import ragged
-from groupledger.core.assignors.outcome import Path, Status
-from groupledger.core.batch import AssignmentBatch, GroupBatch
-from groupledger.core.slots import MemberSlots, Naming, Topics, number
-from groupledger.core.snapshots import select, with_members
-from groupledger.core.step import withhold
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+from groupledger.core.arrays.ragged import MemberSlots, Naming, Topics, number
+from groupledger.core.arrays.snapshots import select, with_members
+from groupledger.core.assignors.group import Path, Status
+from groupledger.core.rebalance.step import withhold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import IntArray, LongArray
 
     Assignor = Callable[[GroupBatch], AssignmentBatch]
 

@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.assignors.constrained import constrained
+from groupledger.core.arrays.java_orders import TREE
+from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.constrained import constrained, plain, scratch_space
 from groupledger.core.assignors.general import general
-from groupledger.core.assignors.group import Arrays, GroupView, group_at, walk_members
-from groupledger.core.assignors.lists import TargetLists, clear
-from groupledger.core.assignors.outcome import Path, Status
-from groupledger.core.assignors.plain import plain, scratch_space
-from groupledger.core.javaorder import TREE
-from groupledger.core.kernels import kernel
+from groupledger.core.assignors.group import Arrays, GroupView, Path, Status, TargetLists, clear, group_at, walk_members
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import IntArray
+    from groupledger.core.arrays.batch import IntArray
 
 OK = int(Status.OK)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core import ragged
+from groupledger.core.arrays import ragged
 from groupledger.core.assignors.answer import lists_of
-from groupledger.core.assignors.outcome import Path
+from groupledger.core.assignors.group import Path
 from groupledger.core.assignors.safe import Doubt, doubts, without_claims
 from groupledger.core.assignors.sticky import sticky_groups
-from groupledger.core.registry import BY_NAME
+from groupledger.core.rebalance.registry import BY_NAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.batch import AssignmentBatch, GroupBatch
+    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
 
 Transfer = tuple[int, int, int]  # local topic, partition, new owner
 

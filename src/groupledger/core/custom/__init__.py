@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from groupledger.core.custom.group import (
     Answer,
+    CustomLimits,
     Group,
     Lists,
     Member,
@@ -15,7 +16,6 @@ from groupledger.core.custom.group import (
     stale_members,
     validate_subscription,
 )
-from groupledger.core.custom.limits import CustomLimits
 
 __all__ = [
     "Answer",

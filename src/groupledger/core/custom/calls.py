@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import Answer, Group, Member, TopicPartition
-from groupledger.core.user_code import RAISED
+from groupledger.core.faults import RAISED
 
 SortedPartitions = dict[str, tuple[TopicPartition, ...]]
 """Partitions by member, sorted by topic and number: the order of a custom assignor's lists has no meaning."""

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
-from groupledger.core.custom import descendants
+from groupledger.core.custom import messages
 from groupledger.core.custom.calls import (
     MOST_ERROR_BYTES,
     Unusable,
@@ -35,8 +35,7 @@ from groupledger.core.custom.calls import (
     shown,
     told,
 )
-from groupledger.core.custom.group import Group, Protocol
-from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.group import CustomLimits, Group, Protocol
 from groupledger.core.custom.messages import dumped, line, parsed, read_group, write_finding
 
 REQUESTS_ENDED = 64
@@ -58,7 +57,7 @@ def main() -> NoReturn:
     with os.fdopen(requests, "rb") as reader, os.fdopen(answers, "wb", buffering=0) as writer:
         settings = parsed(reader.readline())
         limits = CustomLimits(settings["seconds"], settings["memory_mb"])
-        descendants.adopt_orphans()
+        messages.adopt_orphans()
         _limit_memory(limits)
         try:
             function, described = _load(settings["source"], digest=settings["digest"])
@@ -175,9 +174,9 @@ def _alone(
 def _leave(pid: int) -> None:
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, 0)
-    if descendants.reap():
-        descendants.end_all(os.getpid())
-        descendants.reap()
+    if messages.reap():
+        messages.end_all(os.getpid())
+        messages.reap()
 
 
 def _key(name: str) -> str:
@@ -203,7 +202,7 @@ class _Fork:
         status = 1
         try:
             os.setsid()
-            descendants.end_with_parent()
+            messages.end_with_parent()
             os.dup2(self.own_stderr, 2)
             for each in (*others, self.pipe, self.stderr, self.own_stderr):
                 os.close(each)
@@ -235,7 +234,7 @@ class _Fork:
         try:
             complaint = self._heard()
         finally:
-            descendants.kill(self.pid)
+            messages.kill(self.pid)
             _leave(self.pid)
         self._read_stderr()
         os.close(self.pipe)
@@ -260,8 +259,8 @@ class _Fork:
                 return "ASSIGNOR_TIMED_OUT", words
             ready = dict(poll.poll(min(left_ms, GLANCE_MS) + 1))
             if self.asked_by in ready and ready[self.asked_by] & ~select.POLLIN:
-                descendants.kill(self.pid)
-                descendants.end_all(os.getpid())
+                messages.kill(self.pid)
+                messages.end_all(os.getpid())
                 os._exit(REQUESTS_ENDED)
             if self.stderr in ready and not self._read_stderr():
                 poll.unregister(self.stderr)
@@ -306,14 +305,14 @@ class _Fork:
         """Check a slow fork; return code and words of what it has done wrong."""
         if self._has_ended():
             return None if select.select([self.pipe], [], [], 0)[0] else self._ended()
-        descendants.signal_group(self.pid, signal.SIGSTOP)  # no new processes while they are counted
-        running = descendants.descendants(os.getpid())
+        messages.signal_group(self.pid, signal.SIGSTOP)  # no new processes while they are counted
+        running = messages.descendants(os.getpid())
         if len(running) > MOST_PROCESSES:
             words = f"{self.name} started more than {MOST_PROCESSES} processes; expected a function that starts none"
             return "ASSIGNOR_DIED", words
         if sum(running.values()) > self.limits.memory_mb * _MEGABYTE:
             return "ASSIGNOR_OUT_OF_MEMORY", self._too_much()
-        descendants.signal_group(self.pid, signal.SIGCONT)
+        messages.signal_group(self.pid, signal.SIGCONT)
         return None
 
     def _has_ended(self) -> bool:

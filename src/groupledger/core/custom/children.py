@@ -20,10 +20,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from groupledger.core.custom import descendants
+from groupledger.core.custom import messages
 from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, Unusable, last_words, printable, refused
-from groupledger.core.custom.group import Group, Protocol
-from groupledger.core.custom.limits import CustomLimits
+from groupledger.core.custom.group import CustomLimits, Group, Protocol
 from groupledger.core.custom.messages import line, parsed, read_findings, write_group
 
 START_SECONDS, GRACE_SECONDS = 5, 20
@@ -181,8 +180,8 @@ class Child:
 
     def close(self) -> None:
         """Kill the process and all that it started."""
-        descendants.end_all(self.process.pid)
-        descendants.kill(self.process.pid)
+        messages.end_all(self.process.pid)
+        messages.kill(self.process.pid)
         self.process.wait()
         assert self.process.stderr is not None
         self.process.stderr.close()

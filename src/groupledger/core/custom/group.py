@@ -166,3 +166,20 @@ def is_handed_over(owners: Mapping[tuple[str, int], set[str]], member_id: str, p
     """Return whether the member would get what others still claim and it does not."""
     claimed_by = owners.get((partition[0], partition[1]), ())
     return bool(claimed_by) and member_id not in claimed_by
+
+
+# Limit how long custom code may run and how much memory it may use: `limits.custom_*` of the configuration.
+
+SECONDS, MEMORY_MB = 30, 2_048
+"""Default limits for custom code."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomLimits:
+    """Limits for all calls for one group together, and for the import of the function's module."""
+
+    seconds: int = SECONDS
+    memory_mb: int = MEMORY_MB
+
+
+DEFAULT = CustomLimits()

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.calls import Unusable
-from groupledger.core.custom.group import Protocol
-from groupledger.core.custom.limits import DEFAULT, CustomLimits
+from groupledger.core.custom.group import DEFAULT, CustomLimits, Protocol
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:

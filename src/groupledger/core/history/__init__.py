@@ -1,9 +1,18 @@
 """One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
 
-from groupledger.core.history.fold import OTHER_LOG_PARTITION, FoldSettings, fold_group
+from groupledger.core.history.fold import (
+    OTHER_LOG_PARTITION,
+    FoldSettings,
+    HeldSnapshot,
+    HoldingMember,
+    fold_group,
+    held_by,
+    held_changes,
+    home_of,
+    log_partition_of,
+    possible_counts,
+)
 from groupledger.core.history.head import decode_head, start_of_refold, undecided_from
-from groupledger.core.history.held import HeldSnapshot, HoldingMember, held_by, held_changes
-from groupledger.core.history.home import home_of, log_partition_of, possible_counts
 from groupledger.core.history.rows import (
     CoverageRow,
     FindingRow,

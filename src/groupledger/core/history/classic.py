@@ -6,16 +6,40 @@ of its own that names the first one of its generation.
 
 from __future__ import annotations
 
-from groupledger.core.history import gaps
-from groupledger.core.history.assigned import ClassicMember, check_assignment, check_rewrite
-from groupledger.core.history.claimed import check_claims
-from groupledger.core.history.kinds import Kind
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from groupledger.core.history import rows
 from groupledger.core.history.members import ModernGroup
-from groupledger.core.history.payloads import read_said
-from groupledger.core.history.roles import GroupType
-from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, TopicNames
+from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
+from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said
+from groupledger.core.history.rows import (
+    Assignment,
+    GroupSnapshotRow,
+    GroupType,
+    Kind,
+    LogRow,
+    MemberSnapshotRow,
+    TopicNames,
+    spans,
+    topic_spans,
+)
+from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import SOURCE, Generation, HistoryWriter
-from groupledger.core.wire.offsets_log import GroupMetadata
+from groupledger.core.rebalance.findings import (
+    ASSIGNED_WITHOUT_TOPICS,
+    CLAIM_DIFFERS,
+    DOUBLE_OWNED,
+    NOT_SUBSCRIBED,
+    REPEATED_TOPIC,
+    REWRITE_DIFFERS,
+    STALE_CLAIM,
+    Invariant,
+    Severity,
+)
+from groupledger.core.rebalance.registry import READING_CLAIMS
+from groupledger.core.wire.offsets_log import ClassicGroupMember, GroupMetadata
 
 CONSUMER_PROTOCOL = "consumer"
 
@@ -40,7 +64,7 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
     settle(
-        writer, row, members, kind, unseen=last is None and not converts and group.generation > gaps.FIRST_GENERATION
+        writer, row, members, kind, unseen=last is None and not converts and group.generation > rows.FIRST_GENERATION
     )
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
     write_snapshot(writer, row, group, members, (kind, first))
@@ -57,7 +81,7 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
         return
     if not state.incarnation:
         writer.begin(GroupType.CLASSIC, row)
-        writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, None), gaps.BEGINS_WITH_TOMBSTONE)
+        writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
     if state.alive:
         write_deleted(writer, row)
 
@@ -113,11 +137,11 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
     if state.alive and state.group_type == GroupType.CLASSIC:
         if last is None or generation >= last.number:
             return
-        reason = gaps.generation_fell(last.number, generation)
-        writer.gap(gaps.TOMBSTONE_MISSING, row, (last.number, generation), reason)
+        reason = rows.generation_fell(last.number, generation)
+        writer.gap(rows.TOMBSTONE_MISSING, row, (last.number, generation), reason)
     writer.begin(GroupType.CLASSIC, row)
-    if generation > gaps.FIRST_GENERATION:
-        writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, generation), gaps.begins_with(generation))
+    if generation > rows.FIRST_GENERATION:
+        writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, generation), rows.begins_with(generation))
 
 
 def leave_consumer_group(writer: HistoryWriter, row: LogRow, generation: int) -> None:
@@ -125,8 +149,8 @@ def leave_consumer_group(writer: HistoryWriter, row: LogRow, generation: int) ->
     epoch = writer.state.number
     writer.convert(GroupType.CLASSIC, row)
     if epoch is not None and generation > epoch + 1:
-        reason = gaps.generations_between(epoch, generation)
-        writer.gap(gaps.GENERATIONS_SKIPPED, row, (epoch, generation), reason)
+        reason = rows.generations_between(epoch, generation)
+        writer.gap(rows.GENERATIONS_SKIPPED, row, (epoch, generation), reason)
 
 
 def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
@@ -134,7 +158,7 @@ def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
     state = writer.state
     if not state.alive:
         writer.begin(GroupType.CLASSIC, row)
-        writer.gap(gaps.HISTORY_BEGINS_LATE, row, (None, None), gaps.BEGINS_WITH_TOMBSTONE)
+        writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
     writer.convert(GroupType.CONSUMER, row)
     state.modern = ModernGroup(GroupType.CONSUMER, cut=state.hole, converting=True)
 
@@ -143,8 +167,8 @@ def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
     """Generations between two records are skipped in normal life too: nothing follows from it alone."""
     last = writer.state.generation
     if last is not None and generation > last.number + 1:
-        reason = gaps.generations_between(last.number, generation)
-        writer.gap(gaps.GENERATIONS_SKIPPED, row, (last.number, generation), reason)
+        reason = rows.generations_between(last.number, generation)
+        writer.gap(rows.GENERATIONS_SKIPPED, row, (last.number, generation), reason)
 
 
 def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
@@ -244,3 +268,255 @@ def shared_topics(members: list[ClassicMember]) -> TopicNames | None:
 def subscribed_topics(members: list[ClassicMember]) -> TopicNames:
     """All topics that a member subscribes to."""
     return tuple(sorted({topic for member in members if member.said is not None for topic in member.said.topics}))
+
+
+# What is wrong with a recorded assignment by itself: findings that need no assignor.
+
+MOST_NAMED = 20
+"""Members named in an evidence."""
+
+
+class ClassicMember(NamedTuple):
+    """A member with its words; none of them where the protocol type is not the consumer's."""
+
+    wire: ClassicGroupMember
+    said: ReadSubscription | None
+    told: ReadAssignment | None
+    recorded: Assignment | None
+
+
+def check_assignment(writer: HistoryWriter, row: LogRow, members: list[ClassicMember]) -> None:
+    """Find what is wrong with each member's assignment (`faults`), and DOUBLE_OWNED for the group."""
+    for wire, said, told, _ in members:
+        if said is not None and told is not None:
+            for broken, topic, evidence in faults(said, told):
+                writer.found(broken, row, evidence, member_id=wire.member_id, topic=topic)
+    check_doubles(writer, row)
+
+
+def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invariant, str, str]]:
+    """What is wrong with one member's assignment, the topic, and the evidence."""
+    for topic in told.repeated:
+        yield REPEATED_TOPIC, topic, f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
+    subscribed = _as_set(said.topics)
+    for topic, partitions in told.partitions:
+        if topic not in subscribed and partitions:
+            evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name "
+            broken = NOT_SUBSCRIBED if subscribed else ASSIGNED_WITHOUT_TOPICS
+            yield broken, topic, evidence + ("the topic" if subscribed else "any topic")
+
+
+@lru_cache(maxsize=1)
+def _as_set(topics: tuple[str, ...]) -> frozenset[str]:
+    """The topics that members of one group subscribe to, one member after the other."""
+    return frozenset(topics)
+
+
+def check_doubles(writer: HistoryWriter, row: LogRow) -> None:
+    """DOUBLE_OWNED for each topic and set of members that hold some partitions of it at once."""
+    ownership = writer.state.ownership
+    if not ownership.doubles:
+        return
+    for topic, holders, partitions in double_holdings(ownership):
+        evidence, single = double_evidence(topic.name or topic.topic_id, holders, partitions)
+        writer.found(DOUBLE_OWNED, row, evidence, member_id=holders[0], topic=topic.name, partition=single)
+
+
+def double_evidence(topic: str | None, holders: list[str], partitions: list[int]) -> tuple[str, int | None]:
+    """The evidence, and the partition where it is only one."""
+    named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
+    evidence = f"{topic} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
+    return evidence, partitions[0] if len(partitions) == 1 else None
+
+
+def double_holdings(ownership: Ownership) -> list[tuple[HeldTopic, list[str], list[int]]]:
+    """(topic, members, partitions) held by more than one, in a total order."""
+    together: dict[tuple[HeldTopic, tuple[str, ...]], list[int]] = {}
+    for topic, partition in ownership.doubles:
+        together.setdefault((topic, tuple(ownership.holders(topic, partition))), []).append(partition)
+    held = [(topic, list(holders), sorted(partitions)) for (topic, holders), partitions in together.items()]
+    return sorted(held, key=lambda hold: (hold[0].name or "", hold[0].topic_id or "", hold[1]))
+
+
+def check_rewrite(
+    writer: HistoryWriter, row: LogRow, members: list[ClassicMember], last: Generation, changes: list[OwnershipChange]
+) -> None:
+    """REWRITE_DIFFERS, unless all that changed is that static members have new member ids."""
+    instances = {member.wire.member_id: member.wire.group_instance_id for member in members}
+    for change in changes:
+        before = None if change.from_member_id is None else last.members.get(change.from_member_id)
+        after = None if change.to_member_id is None else instances.get(change.to_member_id)
+        if before is None or before != after:
+            moved = (change.topic, change.partition, change.from_member_id, change.to_member_id)
+            evidence = rewrite_evidence(last.number, *moved)
+            writer.found(REWRITE_DIFFERS, row, evidence, topic=change.topic, partition=change.partition)
+            return
+
+
+def rewrite_evidence(generation: int, topic: str | None, partition: int, giver: str | None, taker: str | None) -> str:
+    """How the second record of a generation differs."""
+    return (
+        f"generation {generation} was recorded again with another assignment: {topic} {partition} went from {giver} to "
+        f"{taker}; the first record's verdict does not hold for this one"
+    )
+
+
+# Where a member's claim and the coordinator's record disagree: what the assignor was told is not what was held.
+#
+# Compared are the partitions that a member says it owns with those recorded for it one snapshot before; a static
+# member
+# that came back is compared with its predecessor of the same instance id. Members that state no claim are not, nor
+# those
+# of assignors that read none (range, roundrobin), whose empty list says nothing.
+
+STALE = "stale"
+NOT_JUDGED = "not-judged"
+
+NumbersByTopic = dict[str, set[int]]
+"""Topic -> partitions."""
+
+
+class ClaimPeriod(NamedTuple):
+    """What lies between a group's record of `generation` and the next one, of generation `following`; times in ms."""
+
+    topics: TopicHistory
+    generation: int
+    following: int
+    before_ms: int
+    now_ms: int
+
+    def changed(self, topic: str) -> bool:
+        """Whether the topic of that name was deleted, or made again, between the two."""
+        before = self.topics.as_of(topic, self.before_ms)
+        now = self.topics.as_of(topic, self.now_ms)
+        return before is not None and (now is None or now[0] != before[0])
+
+    def is_missing(self, claimed: int | None) -> bool:
+        """Whether a claim is, or may be, of a generation whose record is not in the log.
+
+        Kafka dates a claim by its generation. One without a date may be of any generation since the record before.
+        """
+        if claimed is None:
+            return self.following > self.generation + 1
+        return self.generation < claimed < self.following
+
+
+class Disagreement(NamedTuple):
+    """One member's claim against what it held."""
+
+    claimed: NumbersByTopic
+    held: NumbersByTopic
+    topics: frozenset[str]  # of the member's subscription
+    generation: int | None
+    was_member: bool
+    has_predecessor: bool
+
+    @property
+    def beyond(self) -> NumbersByTopic:
+        """Claimed and not held."""
+        return less(self.claimed, self.held)
+
+    @property
+    def missing(self) -> NumbersByTopic:
+        """Held and not claimed."""
+        return less(self.held, self.claimed)
+
+
+def less(partitions: NumbersByTopic, taken: NumbersByTopic) -> NumbersByTopic:
+    """Topic -> partitions that are not taken; topics with none left out."""
+    rest = {topic: numbers - taken.get(topic, set()) for topic, numbers in partitions.items()}
+    return {topic: numbers for topic, numbers in rest.items() if numbers}
+
+
+def check_claims(
+    writer: HistoryWriter,
+    row: LogRow,
+    spoken: tuple[str | None, list[ClassicMember]],
+    last: Generation,
+    generation: int,
+) -> None:
+    """CLAIM_DIFFERS and STALE_CLAIM, at most one a member; `spoken` is the assignor and who spoke since `last`.
+
+    After a record that could not be read it is not known what was held, and nothing is compared.
+    """
+    assignor, members = spoken
+    if writer.state.hole:
+        return
+    predecessors: dict[str, str] | None = None
+    for wire, said, _, _ in members:
+        if said is None or not is_compared(said, assignor):
+            continue
+        was_member, predecessor = wire.member_id in last.members, None
+        if not was_member and wire.group_instance_id is not None:
+            predecessors = predecessors or by_instance(last)
+            predecessor = predecessors.get(wire.group_instance_id)
+        held = writer.state.ownership.held_by(predecessor or wire.member_id)
+        claimed = claimed_by(said)
+        if claimed != held:
+            is_known = was_member, predecessor is not None
+            claim = Disagreement(claimed, held, frozenset(said.topics), said.claim.generation, *is_known)
+            period = ClaimPeriod(writer.topics, last.number, generation, last.timestamp_ms, row.timestamp_ms)
+            broken, severity, evidence = finding(claim, period)
+            writer.found(broken, row, evidence, severity=severity, member_id=wire.member_id)
+
+
+def is_compared(said: ReadSubscription, assignor: str | None) -> bool:
+    """Whether the member states a claim, and an empty one means something under this assignor."""
+    return said.states_claim and (bool(said.claim.owned) or assignor in READING_CLAIMS)
+
+
+def by_instance(generation: Generation) -> dict[str, str]:
+    """Instance id -> member id of the static members."""
+    return {instance: member for member, instance in generation.members.items() if instance is not None}
+
+
+def claimed_by(said: ReadSubscription) -> NumbersByTopic:
+    """Topic -> partitions of the claim; repeats are one."""
+    claimed: NumbersByTopic = {}
+    for topic, partitions in said.claim.owned:
+        if partitions:
+            known = claimed.get(topic)
+            claimed[topic] = set(partitions) if known is None else known.union(partitions)
+    return claimed
+
+
+def finding(claim: Disagreement, period: ClaimPeriod) -> tuple[Invariant, Severity, str]:
+    """The finding: what is claimed beyond the record, what is left out, and how that may have come."""
+    how, severity = explain(claim, period)
+    beyond, missing = topic_spans(claim.beyond), topic_spans(claim.missing)
+    said = "no generation" if claim.generation is None else f"generation {claim.generation}"
+    if how == NOT_JUDGED:
+        lacks = f"{said}, which the log does not have"
+        if claim.generation is None:
+            lacks = f"{said}, and the log does not have those between {period.generation} and {period.following}"
+        evidence = (
+            f"{how}: claims {beyond} that it did not hold in generation {period.generation}, leaves out {missing} that "
+            f"it held there; the claim is of {lacks}"
+        )
+        return CLAIM_DIFFERS, severity, evidence
+    evidence = (
+        f"{how}: claims {beyond} that it did not hold, leaves out {missing} that it held; the claim is of {said}, "
+        f"the record before of generation {period.generation}"
+    )
+    return (STALE_CLAIM if how == STALE else CLAIM_DIFFERS), severity, evidence
+
+
+def explain(claim: Disagreement, period: ClaimPeriod) -> tuple[str, Severity]:
+    """(how the difference came, severity). Only what no normal course of a group explains is a warning."""
+    if claim.has_predecessor and not claim.claimed:
+        return "static-replacement", Severity.INFO
+    if claim.generation is not None and claim.generation < period.generation and claim.claimed:
+        return STALE, Severity.WARNING
+    if not claim.claimed:
+        return "eager-empty", Severity.INFO
+    if period.is_missing(claim.generation):
+        return NOT_JUDGED, Severity.INFO
+    unchanged = {topic for topic in claim.beyond.keys() | claim.missing.keys() if not period.changed(topic)}
+    if not unchanged:
+        return "topic-deleted", Severity.INFO
+    # A member gives up what it no longer subscribes to before it rejoins; it has no reason to claim more of it.
+    if unchanged <= claim.missing.keys() - claim.topics - claim.beyond.keys():
+        return "unsubscribed", Severity.INFO
+    if not claim.was_member and not claim.has_predecessor:
+        return "not-a-member-before", Severity.WARNING
+    return "other", Severity.WARNING

@@ -7,27 +7,50 @@ folding all at once.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from itertools import takewhile
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
 
+import numpy as np
+
+from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.faults import Fault
-from groupledger.core.findings import OFFSET_REWRITTEN
-from groupledger.core.history import gaps
-from groupledger.core.history.accounts import Accounts
+from groupledger.core.history import rows
 from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
-from groupledger.core.history.conversions import Conversions, TypeChange
 from groupledger.core.history.head import decode_head, encode_head
-from groupledger.core.history.home import home_of
-from groupledger.core.history.modern import fold_modern, fold_modern_tombstone, mark_hole, unfinished
-from groupledger.core.history.roles import ROLES
-from groupledger.core.history.rows import Folded, GroupHeadRow, LogRow, QuarantineRow
+from groupledger.core.history.kip848 import FIRST_EPOCH, fold_modern, fold_modern_tombstone, mark_hole, unfinished
+from groupledger.core.history.ownership import Ownership, OwnershipChange
+from groupledger.core.history.rows import (
+    ROLES,
+    Accounts,
+    Assignment,
+    Folded,
+    GroupHeadRow,
+    GroupType,
+    LogRow,
+    OwnershipChangeRow,
+    QuarantineRow,
+    Role,
+)
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import STEP_MEMBERS, GroupState, HistoryWriter
-from groupledger.core.wire.control_records import CONTROL_RECORD, is_control_record
-from groupledger.core.wire.faults import DecodeFault
-from groupledger.core.wire.memo import Memo
-from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, decode_key, decode_value
+from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
+from groupledger.core.wire.codec import DecodeFault, Memo
+from groupledger.core.wire.offsets_log import (
+    CONTROL_RECORD,
+    ConsumerGroupMetadata,
+    GroupMetadata,
+    LogKey,
+    MemberMetadata,
+    RecordKind,
+    RecordValue,
+    decode_key,
+    decode_value,
+    is_control_record,
+)
 
 OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION"
 """The code of a record that stands in another log partition than the group's others."""
@@ -263,7 +286,7 @@ class Fold:
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:
-            mark_hole(self.writer, row, gaps.undecoded(what, row.offset, fault))
+            mark_hole(self.writer, row, rows.undecoded(what, row.offset, fault))
 
     def _refuse_partition(self, row: LogRow) -> None:
         message = (
@@ -305,3 +328,335 @@ def other_group(named: str, expected: str | None) -> str:
 
 def _content(row: LogRow) -> tuple[int, bytes, bool, bytes, bool]:
     return row.timestamp_ms, row.key or b"", row.value is not None, row.value or b"", not row.known
+
+
+# Online conversions (KIP-848): a classic group goes on as a consumer group, or back, and nobody leaves it.
+#
+# The coordinator writes the tombstones of the one type and the records of the other as one batch, so with one
+# timestamp,
+# and counts on from the generation to the epoch. A group that was deleted begins anew: its members have other ids, and
+# it
+# counts from the beginning. What tells the two apart may lie in records to come, so these are looked at first; where
+# they
+# end too early, the decision is open, and the next read makes it again (`GroupState.undecided`).
+
+OF_MEMBERS = frozenset({Role.MEMBER, Role.TARGET, Role.CURRENT})
+
+
+class TypeChange(Enum):
+    """What a record does to the type of its group."""
+
+    NONE = auto()
+    OPEN = auto()  # nothing, as far as the records go: more of them may show that it converts the group
+    CONVERTS = auto()  # from here on the group is of the other type
+    PASSES = auto()  # a tombstone of a type that the group leaves, in the batch that converts it
+
+
+@dataclass(slots=True)
+class Conversions:
+    """The conversions among the records of one fold, which asks record by record; `key_of` gives None for a broken
+    key."""
+
+    rows: Sequence[LogRow]
+    key_of: Callable[[LogRow], LogKey | None]
+    _passing: set[int] = field(default_factory=set)
+    _converting: set[int] = field(default_factory=set)
+    _looked_at: int = 0
+
+    def change(self, state: GroupState, at: int) -> TypeChange:
+        """Return what the record at that place does to a group in this state."""
+        if at in self._passing or at in self._converting:
+            return TypeChange.PASSES if at in self._passing else TypeChange.CONVERTS
+        key, is_tombstone = self.key_of(self.rows[at]), self.rows[at].value is None
+        is_classic = key is not None and key.kind is RecordKind.GROUP_METADATA
+        if key is None or not (is_classic or _of_consumers(key)):
+            return TypeChange.NONE
+        if state.alive and state.group_type == GroupType.CONSUMER:
+            if is_classic:
+                return self._to_classic(state, at)
+            return self._leaving(state, at) if is_tombstone and at >= self._looked_at else TypeChange.NONE
+        from_classic = state.alive and state.group_type == GroupType.CLASSIC
+        if is_tombstone is is_classic and (from_classic or (is_classic and not state.incarnation)):
+            return self._to_consumer(state, at)
+        return TypeChange.NONE
+
+    def _to_consumer(self, state: GroupState, at: int) -> TypeChange:
+        """Judge a classic group's tombstone, or a consumer group's record before that tombstone."""
+        members = state.generation.members if state.generation is not None else {}
+        first = at
+        while first < len(self.rows) and self._is_idle(first, GroupType.CLASSIC):
+            first += 1
+        if first == len(self.rows):
+            return TypeChange.OPEN if members else TypeChange.NONE
+        batch = list(takewhile(lambda row: row.timestamp_ms == self.rows[first].timestamp_ms, self.rows[first:]))
+        at_once = self.rows[at].timestamp_ms == batch[0].timestamp_ms
+        number = state.number if state.alive else None
+        if self._goes_on_as(batch, members, number, at_once=at_once, tombstone=first > at):
+            return TypeChange.CONVERTS
+        key = self.key_of(self.rows[first])
+        ends = first + len(batch) == len(self.rows)
+        return TypeChange.OPEN if members and ends and key is not None and _of_consumers(key) else TypeChange.NONE
+
+    def _goes_on_as(
+        self, batch: Sequence[LogRow], members: Container[str], number: int | None, *, at_once: bool, tombstone: bool
+    ) -> bool:
+        """Whether a batch is of a consumer group that these classic members are in, at this generation.
+
+        A member id is proof: the coordinator gave it. So is a classic member beside the tombstone: a new consumer group
+        does not begin with one. A number is where it is no new group's, and beside the tombstone if there is one.
+        """
+        epoch: int | None = None
+        for row in batch:
+            key = self.key_of(row)
+            if key is None or not _of_consumers(key):
+                continue
+            role = ROLES[key.kind][1]
+            if role in OF_MEMBERS and key.fields.get("member_id") in members:
+                return True
+            value = _value(key, row)
+            is_classic = isinstance(value, MemberMetadata) and value.classic_member_metadata is not None
+            if is_classic and tombstone and at_once:
+                return True
+            if isinstance(value, ConsumerGroupMetadata) and epoch is None:
+                epoch = value.epoch
+        return (
+            (at_once or not tombstone)
+            and None not in (epoch, number)
+            and _goes_on(number or 0, epoch or 0)
+            and (epoch or 0) > FIRST_EPOCH
+        )
+
+    def _to_classic(self, state: GroupState, at: int) -> TypeChange:
+        """Judge a classic group's record before the tombstones of the consumer group."""
+        value = _value(self.key_of(self.rows[at]), self.rows[at])
+        if not isinstance(value, GroupMetadata) or state.modern is None:
+            return TypeChange.NONE
+        if any(member.member_id in state.modern.metadata for member in value.members):
+            return TypeChange.CONVERTS
+        number = state.number
+        is_old = number is not None and number > FIRST_EPOCH and _goes_on(number, value.generation)
+        return TypeChange.CONVERTS if is_old and value.members else TypeChange.NONE
+
+    def _leaving(self, state: GroupState, at: int) -> TypeChange:
+        """Judge a tombstone of a consumer group: a member leaves, the group is deleted, or it is converted.
+
+        It only does that with classic members in it.
+        """
+        members = state.modern.metadata.values() if state.modern is not None else ()
+        if all(member.value.classic_member_metadata is None for member in members):
+            return TypeChange.NONE
+        classic = at
+        while classic < len(self.rows) and self._is_idle(classic, GroupType.CONSUMER):
+            classic += 1
+        self._looked_at = classic
+        if classic == len(self.rows):
+            return TypeChange.OPEN
+        value = _value(self.key_of(self.rows[classic]), self.rows[classic])
+        if isinstance(value, GroupMetadata):
+            self._take_batch(state, (at, classic), value)
+        return TypeChange.PASSES if at in self._passing else TypeChange.NONE
+
+    def _take_batch(self, state: GroupState, span: tuple[int, int], value: GroupMetadata) -> None:
+        """Find the tombstones of the batch that makes the group a classic one.
+
+        Where its classic record is no longer there, a later one tells who stayed: others left with the tombstones.
+        """
+        assert state.modern is not None
+        begin, classic = span
+        staying = {member.member_id for member in value.members} & state.modern.metadata.keys()
+        number = state.number if state.number is not None else -1
+        batch = self._at_once(range(begin, classic), self.rows[classic].timestamp_ms)
+        if batch:
+            if staying or (value.members and _goes_on(number, value.generation)):
+                self._passing |= set(batch)
+                self._converting.add(classic)
+            return
+        ended = [at for at in range(begin, classic) if self._role(at) is Role.EPOCH]
+        batch = self._at_once(range(begin, classic), self.rows[ended[-1]].timestamp_ms) if ended else []
+        gone_before = {self._name(at) for at in range(begin, classic) if at not in batch}
+        if staying - gone_before:
+            self._passing |= {at for at in batch if self._role(at) not in OF_MEMBERS or self._name(at) in staying}
+            self._converting.add(classic)
+
+    def _at_once(self, places: range, timestamp_ms: int) -> list[int]:
+        return [at for at in places if self.rows[at].timestamp_ms == timestamp_ms and self._role(at) is not None]
+
+    def _role(self, at: int) -> Role | None:
+        key = self.key_of(self.rows[at])
+        return ROLES[key.kind][1] if key is not None and _of_consumers(key) else None
+
+    def _name(self, at: int) -> str:
+        key = self.key_of(self.rows[at])
+        return "" if key is None else str(key.fields.get("member_id") or "")
+
+    def _is_idle(self, at: int, ending: GroupType) -> bool:
+        """Whether the record tells nothing of a group of the type that is ending, or that its records are deleted."""
+        key = self.key_of(self.rows[at])
+        if key is None or (key.kind not in ROLES and key.kind is not RecordKind.GROUP_METADATA):
+            return True
+        if self.rows[at].value is not None:
+            return False
+        return _of_consumers(key) or (ending is GroupType.CLASSIC and key.kind is RecordKind.GROUP_METADATA)
+
+
+def _of_consumers(key: LogKey) -> bool:
+    return key.kind in ROLES and ROLES[key.kind][0] is GroupType.CONSUMER
+
+
+def _goes_on(before: int, number: int) -> bool:
+    """Whether an epoch or generation is that of the other type, or the next."""
+    return 0 <= number - before <= 1
+
+
+def _value(key: LogKey | None, row: LogRow) -> RecordValue | None:
+    """Decode the value of a record; None for a tombstone, and for a value that does not decode."""
+    if key is None or row.value is None:
+        return None
+    try:
+        return decode_value(key.kind, row.value)[1]
+    except DecodeFault:
+        return None
+
+
+# Partitions that changed hands between snapshots which users gave as tables: as in the fold of the log.
+
+FIRST_GENERATION = 1
+
+
+class HeldSnapshot(NamedTuple):
+    """A snapshot of a group, by what its members held; `held` None: it does not say so of every member.
+
+    Times may be of any unit; the changes have the same.
+    """
+
+    cluster_id: str
+    group_id: str
+    snapshot_id: str
+    incarnation: int
+    offset: int
+    observed_at: int
+    generation: int | None
+    group_epoch: int | None
+    held: dict[str, Assignment] | None
+
+
+class HoldingMember(NamedTuple):
+    """A member of a snapshot, by its columns of that name."""
+
+    member_id: str
+    recorded: Assignment | None
+    target: Assignment | None
+    pending_revocation: Assignment | None
+
+
+def held_by(members: Iterable[HoldingMember]) -> dict[str, Assignment] | None:
+    """Member -> what it holds: what is recorded for it, and what it has yet to give up (KIP-848).
+
+    A member without an assignment holds nothing. None where no member has one, nor a target: the source does not say.
+    """
+    ordered = sorted(members, key=attrgetter("member_id"))
+    if ordered and all(member.recorded is None and member.target is None for member in ordered):
+        return None
+    return {member.member_id: (*(member.recorded or ()), *(member.pending_revocation or ())) for member in ordered}
+
+
+def held_changes(snapshots: Iterable[HeldSnapshot]) -> Iterator[OwnershipChangeRow]:
+    """Yield the changes between the snapshots of one group, given in order of incarnation, offset and snapshot id.
+
+    Since when a partition is held is not known where the snapshot before is not there, or does not say who held what.
+    """
+    ownership = Ownership()
+    before: HeldSnapshot | None = None
+    seen = False
+    for snapshot in snapshots:
+        if before is None or before.incarnation != snapshot.incarnation:
+            if before is not None:
+                yield from _rows(ownership.settle({}, None), snapshot, before.incarnation)
+            seen = _is_first(snapshot)
+        before = snapshot
+        if snapshot.held is not None:
+            changes = ownership.settle(snapshot.held, snapshot.observed_at if seen else None)
+            yield from _rows(changes, snapshot, snapshot.incarnation)
+        seen = snapshot.held is not None
+
+
+def _is_first(snapshot: HeldSnapshot) -> bool:
+    """Whether nothing can have come before in its incarnation."""
+    if snapshot.generation is not None:
+        return snapshot.generation <= FIRST_GENERATION
+    return snapshot.group_epoch is not None and snapshot.group_epoch <= FIRST_EPOCH
+
+
+def _rows(changes: list[OwnershipChange], snapshot: HeldSnapshot, incarnation: int) -> list[OwnershipChangeRow]:
+    return [
+        OwnershipChangeRow(
+            cluster_id=snapshot.cluster_id,
+            topic_id=change.topic_id,
+            topic=change.topic,
+            partition=change.partition,
+            group_id=snapshot.group_id,
+            incarnation=incarnation,
+            from_member_id=change.from_member_id,
+            to_member_id=change.to_member_id,
+            at=snapshot.observed_at,
+            log_partition=None,
+            offset=snapshot.offset,
+            snapshot_id=snapshot.snapshot_id,
+            held_since=change.held_since,
+        )
+        for change in changes
+    ]
+
+
+# The log partition that a group's records belong to, where records of it stand in more than one.
+#
+# Kafka keeps all records of a group in one partition of `__consumer_offsets`: the hash of the group id modulo the
+# number
+# of partitions. Records elsewhere are strays: a mislabelled copy, or another cluster read under the same cluster id.
+# What
+# is decided follows from the set of records alone, so that no order and no split of them decides.
+
+MOST_PARTITIONS = 1_000
+"""The largest number of log partitions that is inferred; Kafka's default is 50."""
+LEAST_WITNESSES = 3
+"""Fewer groups than these agree on a number by accident."""
+
+_POSITIVE = 0x7FFFFFFF
+
+
+def log_partition_of(group_id: str, partitions: int) -> int:
+    """The log partition of a group, as Kafka computes it: `Utils.abs(groupId.hashCode) % partitions`.
+
+    `log_partition_of("payments", 50)` -> 13.
+    """
+    return int(hash_texts([group_id])[0] & _POSITIVE) % partitions
+
+
+def possible_counts(witnesses: Iterable[tuple[str, int]]) -> tuple[int, ...]:
+    """The numbers of log partitions that explain where most groups are.
+
+    `witnesses` are (group id, log partition) of groups seen in one log partition only. All numbers that the most of
+    them agree on are given; none where fewer than LEAST_WITNESSES, or not more than half of them, do.
+    """
+    known = sorted(set(witnesses))
+    if len(known) < LEAST_WITNESSES:
+        return ()
+    hashes = (hash_texts([group for group, _ in known]) & _POSITIVE).astype(np.int64)
+    seen = np.array([partition for _, partition in known], np.int64)
+    agreeing = np.array([np.count_nonzero(hashes % number == seen) for number in range(1, MOST_PARTITIONS + 1)])
+    most = int(agreeing.max())
+    if most < LEAST_WITNESSES or 2 * most <= len(known):
+        return ()
+    return tuple(int(number) + 1 for number in np.flatnonzero(agreeing == most))
+
+
+def home_of(group_id: str | None, records: Mapping[int, int], possible: Iterable[int] = ()) -> int:
+    """The log partition a group's records belong to, of those that hold any (log partition -> distinct records).
+
+    Where all `possible` numbers of log partitions give the same one, and the group has records there, it is that one;
+    else the one with the most records, of several the lowest. A group is never left without a record.
+    """
+    named = {log_partition_of(group_id, number) for number in possible} if group_id is not None else set()
+    if len(named) == 1 and named <= records.keys():
+        return named.pop()
+    return min(records, key=lambda partition: (-records[partition], partition))

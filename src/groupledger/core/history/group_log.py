@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.history.rows import LogRow
-from groupledger.core.wire.faults import DecodeFault
+from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import LogRecord, decode
 from groupledger.core.wire.records import GroupMetadata, OffsetCommit
 

@@ -21,15 +21,15 @@ from groupledger.core.history.members import (
     ModernGroup,
     Target,
     TargetValue,
+    Topology,
     read_current,
     read_expression,
     read_metadata,
     read_target,
+    read_topology,
 )
 from groupledger.core.history.ownership import Ownership
-from groupledger.core.history.roles import KINDS, GroupType, Role
-from groupledger.core.history.rows import Assignment, LogRow
-from groupledger.core.history.tasks import Topology, read_topology
+from groupledger.core.history.rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, GroupState
 from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology, decode_value

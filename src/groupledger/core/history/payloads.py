@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from groupledger.core.history.rows import Assignment
 from groupledger.core.history.topics import TopicHistory
-from groupledger.core.wire.claims import Claim, ClaimSource, claim
+from groupledger.core.wire.codec import Memo, require_partitions
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartitions,
@@ -18,8 +18,7 @@ from groupledger.core.wire.consumer_protocol import (
     decode_subscription,
     merged,
 )
-from groupledger.core.wire.faults import require_partitions
-from groupledger.core.wire.memo import Memo
+from groupledger.core.wire.user_data import Claim, ClaimSource, claim
 
 
 class ReadSubscription(NamedTuple):

@@ -6,7 +6,13 @@ Timestamps are milliseconds since 1970. Partitions of a topic stand as (topic id
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import Enum, StrEnum, auto
 from typing import Any, NamedTuple
+
+from groupledger.core.faults import Fault
+from groupledger.core.wire.offsets_log import RecordKind
 
 TopicHolding = tuple[str | None, str | None, tuple[int, ...]]
 Assignment = tuple[TopicHolding, ...]
@@ -215,3 +221,171 @@ class Folded(NamedTuple):
     head: GroupHeadRow | None
     counts: FoldCounts
     unfinished: Unfinished | None
+
+
+# What made a snapshot.
+
+
+class Kind(StrEnum):
+    """What made a snapshot."""
+
+    BIRTH = "birth"
+    GENERATION = "generation"
+    REWRITE = "rewrite"
+    EMPTY = "empty"
+    DELETED = "deleted"
+    FOLD = "fold"
+
+
+# What each record of a group that its coordinator assigns is about: the type of the group, and what of it is said.
+#
+# Consumer groups of KIP-848, share groups (KIP-932) and Streams groups (KIP-1071) write the same kinds of facts under
+# record types of their own.
+
+
+class GroupType(StrEnum):
+    """Which protocol a group follows."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+class Role(Enum):
+    """What a record says of its group."""
+
+    EPOCH = auto()
+    MEMBER = auto()
+    TARGET_EPOCH = auto()
+    TARGET = auto()
+    CURRENT = auto()
+    EXPRESSION = auto()
+    TOPOLOGY = auto()
+    PARTITION_COUNTS = auto()
+
+
+ROLES: dict[RecordKind, tuple[GroupType, Role]] = {
+    RecordKind.CONSUMER_GROUP_METADATA: (GroupType.CONSUMER, Role.EPOCH),
+    RecordKind.CONSUMER_GROUP_MEMBER_METADATA: (GroupType.CONSUMER, Role.MEMBER),
+    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.CONSUMER, Role.TARGET_EPOCH),
+    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.CONSUMER, Role.TARGET),
+    RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.CONSUMER, Role.CURRENT),
+    RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION: (GroupType.CONSUMER, Role.EXPRESSION),
+    RecordKind.CONSUMER_GROUP_PARTITION_METADATA: (GroupType.CONSUMER, Role.PARTITION_COUNTS),
+    RecordKind.SHARE_GROUP_METADATA: (GroupType.SHARE, Role.EPOCH),
+    RecordKind.SHARE_GROUP_MEMBER_METADATA: (GroupType.SHARE, Role.MEMBER),
+    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.SHARE, Role.TARGET_EPOCH),
+    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.SHARE, Role.TARGET),
+    RecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.SHARE, Role.CURRENT),
+    RecordKind.STREAMS_GROUP_METADATA: (GroupType.STREAMS, Role.EPOCH),
+    RecordKind.STREAMS_GROUP_MEMBER_METADATA: (GroupType.STREAMS, Role.MEMBER),
+    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.STREAMS, Role.TARGET_EPOCH),
+    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.STREAMS, Role.TARGET),
+    RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.STREAMS, Role.CURRENT),
+    RecordKind.STREAMS_GROUP_TOPOLOGY: (GroupType.STREAMS, Role.TOPOLOGY),
+}
+KINDS: dict[tuple[GroupType, Role], RecordKind] = {about: kind for kind, about in ROLES.items()}
+
+
+# Partitions in words, for evidence: `clicks 0-3,7`.
+
+MOST_SPANS = 40
+"""A hostile assignment must not make an evidence of megabytes."""
+
+
+def spans(partitions: Iterable[int]) -> str:
+    """`{0, 1, 2, 3, 7}` -> `0-3,7`."""
+    runs: list[list[int]] = []
+    for partition in sorted(partitions):
+        if runs and partition <= runs[-1][1] + 1:
+            runs[-1][1] = partition
+        else:
+            runs.append([partition, partition])
+    shown = [f"{first}-{last}" if last > first else str(first) for first, last in runs[:MOST_SPANS]]
+    return ",".join(shown) + (f",... ({len(runs) - MOST_SPANS} more)" if len(runs) > MOST_SPANS else "")
+
+
+def topic_spans(partitions: Mapping[str, Iterable[int]]) -> str:
+    """`{"clicks": {0, 1}, "grow": {4}}` -> `clicks 0-1; grow 4`; `nothing` for none."""
+    texts = [f"{topic} {spans(numbers)}" for topic, numbers in sorted(partitions.items())]
+    more = f"; ... ({len(texts) - MOST_SPANS} more topics)" if len(texts) > MOST_SPANS else ""
+    return "; ".join(texts[:MOST_SPANS]) + more if texts else "nothing"
+
+
+# What became of each record, counted: nothing read may vanish.
+
+
+class Accounts:
+    """Counts records by class; `close` proves that the classes add up to the records.
+
+    A record that an earlier ingest counted is not counted again, whatever it turns out to be beside the new ones.
+    """
+
+    def __init__(self) -> None:
+        self.used: Counter[str] = Counter()
+        self.unused: Counter[str] = Counter()
+        self.tombstones: Counter[str] = Counter()
+        self.quarantined: Counter[str] = Counter()
+        self.duplicates: Counter[str] = Counter()
+
+    def count(self, row: LogRow, counter: Counter[str], name: str) -> None:
+        """Count a record in one of the classes, under the name of its kind."""
+        if not row.known:
+            counter[name] += 1
+
+    def close(self, records: int) -> FoldCounts:
+        """The counts of a fold that was given so many new records."""
+        by_kind = (_sorted(self.used), _sorted(self.unused), _sorted(self.tombstones))
+        counts = FoldCounts(records, *by_kind, self.duplicates.total(), _sorted(self.quarantined))
+        if counts.accounted != records:
+            raise AssertionError(f"{records} records came, {counts.accounted} are accounted for: {counts}")
+        return counts
+
+
+def _sorted(counter: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counter.items()))
+
+
+# What the log does not hold of a classic group, in words: kinds and reasons of rows of `coverage`.
+
+FIRST_GENERATION = 1
+"""The first with members: before it there is at most an empty group's generation 0, not written by every broker."""
+
+HISTORY_BEGINS_LATE = "history-begins-late"
+TOMBSTONE_MISSING = "tombstone-missing"
+GENERATIONS_SKIPPED = "generations-skipped"
+RECORD_UNREADABLE = "record-unreadable"
+
+BEGINS_WITH_TOMBSTONE = "the first record of the group is its tombstone: nothing is known of the time before"
+
+
+def begins_with(generation: int) -> str:
+    """The first record is not of the first generation."""
+    return f"the first record of this incarnation is of generation {generation}; the ones before are not there"
+
+
+def generation_fell(before: int, generation: int) -> str:
+    """A generation is less than the one before."""
+    return (
+        f"the generation fell from {before} to {generation} without a tombstone: the group was deleted unseen, or the "
+        "log lost its end"
+    )
+
+
+def generations_between(before: int, generation: int) -> str:
+    """Generations are skipped."""
+    return (
+        f"no record of the generations between {before} and {generation}: no leader's assignment arrived, or "
+        "compaction removed it"
+    )
+
+
+def undecoded(what: str, offset: int, fault: Fault) -> str:
+    """A key, or a value of this kind, cannot be read."""
+    return f"{what} at offset {offset} does not decode ({fault.code})"
+
+
+def unreadable(what: str) -> str:
+    """A record cannot be read."""
+    return f"{what}; the bytes are in quarantine. What it changed is not known: the next snapshot has no previous one"

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.batch import NONE
-from groupledger.core.change_order import ChangeOrder, change_order
-from groupledger.core.listings import last_change
-from groupledger.core.moment import MICROS_A_MILLI
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.log.listings import last_change
+from groupledger.core.log.topics import ChangeOrder, change_order
+from groupledger.core.moments import MICROS_A_MILLI
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
+    from groupledger.core.arrays.batch import LongArray
 
 URL_SAFE = str.maketrans("+/", "-_")
 

@@ -10,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from groupledger.core.findings import Invariant, Severity
 from groupledger.core.history.members import ModernGroup
 from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.payloads import PayloadDecoder
-from groupledger.core.history.roles import GroupType
 from groupledger.core.history.rows import (
     CoverageRow,
     FindingRow,
     GroupSnapshotRow,
+    GroupType,
     LogRow,
     MemberSnapshotRow,
     OwnershipChangeRow,
     QuarantineRow,
 )
 from groupledger.core.history.topics import TopicHistory
+from groupledger.core.rebalance.findings import Invariant, Severity
 
 SOURCE = "log"
 TARGETS_SKIPPED = "target-epochs-skipped"

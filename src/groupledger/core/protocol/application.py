@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.callbacks import Call, Callback, call
-from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.client_api import AUTO_COMMIT_MS, Call, Callback, MemberTimes, Times, call
+from groupledger.core.protocol.ownership import Records
 from groupledger.core.protocol.settlement import MemberCall, Pace
-from groupledger.core.protocol.times import AUTO_COMMIT_MS, MemberTimes, Times
 
 
 class ClockedGroup(Protocol):

@@ -15,13 +15,20 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.client_api import (
+    NO_MEMORY,
+    NOTHING,
+    Call,
+    Callback,
+    Memory,
+    PartitionSet,
+    Subscription,
+    call,
+)
+from groupledger.core.protocol.client_library import JAVAS, ByteCode, Habits
 from groupledger.core.protocol.events import RecordedSeat
-from groupledger.core.protocol.habits import JAVAS, Habits
-from groupledger.core.protocol.subscription import NO_MEMORY, Memory, Subscription
 from groupledger.core.protocol.topic_patterns import matching
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 PartitionCounts = Mapping[str, int]
 """Partition counts as somebody's metadata has them; a topic that is missing does not exist there."""

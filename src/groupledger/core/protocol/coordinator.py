@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from groupledger.core.arrays.java_orders import hash_texts, map_order
+from groupledger.core.arrays.kernels import run
 from groupledger.core.faults import Fault
-from groupledger.core.javaorder import hash_texts, map_order
-from groupledger.core.kernels import run
+from groupledger.core.protocol.client_api import Subscription
 from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.leader import PartitionsByMember
-from groupledger.core.protocol.subscription import Subscription
 
 
 @dataclass(slots=True)

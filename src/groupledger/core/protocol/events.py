@@ -10,8 +10,8 @@ import enum
 from dataclasses import dataclass, replace
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.registry import JAVA
+from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.rebalance.registry import JAVA
 
 COOPERATIVE_STICKY = ("cooperative-sticky",)
 MAX_POLL_INTERVAL_MS = 300_000

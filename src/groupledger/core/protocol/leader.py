@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.compatibility import ByteCode
+import numpy as np
+
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.group_encoding import EncodedGroups, MemberClaim, encode_groups
+from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.assignors import MESSAGES, Status, assign
+from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+from groupledger.core.assignors.safe import generations
+from groupledger.core.custom.contract import Texts, assign_custom
+from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.protocol.client_api import Seat, Subscription
+from groupledger.core.protocol.client_library import CLIENTS_EAGER, ByteCode
 from groupledger.core.protocol.consumer import PartitionCounts
-from groupledger.core.protocol.subscription import Seat
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form, assign_round, hold_back, three_sets
+from groupledger.core.scenarios.form import through_user_data
+
+if TYPE_CHECKING:
+    from groupledger.core.arrays.batch import LongArray
+
 
 PartitionsByMember = Mapping[str, tuple[TopicPartition, ...]]
 """Partitions by member id."""
@@ -75,3 +92,202 @@ class Plan:
     target: PartitionsByMember
     sets: ThreeSets
     failure: str | None = None
+
+
+# The leader of a group (KIP-429, "Proposed Changes", step 2): what members said in, what each is assigned out.
+#
+# Pure, and for many groups at once: `plan_all` runs each assignor once over all groups that use it, and the step of
+# `core.rebalance.step` once over all of them.
+#
+# Worked example: A says it owns t-0 and t-1, B owns nothing; the assignor gives t-1 to B. A is assigned t-0, B nothing
+# yet, and t-1 is in transfer until A has revoked it.
+
+STICKY = "sticky"
+REMEMBERED = frozenset({STICKY, "sticky-stream-join"})
+"""Assignors that go by what members remember in their user data, not by what they own while they join."""
+GIVE_BACK = frozenset({"librdkafka-cooperative-sticky"})
+"""Assignors whose leader gives what is unknown but owned back to whoever claims it (KIP-429, step 2.6), as the form
+`kip` does; Java's leader does not."""
+
+
+def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor] | None = None) -> list[Plan]:
+    """One plan for each question. `custom` are the assignors that are not ours; an unknown name raises Fault."""
+    known = custom or {}
+    found: dict[int, Plan] = {}
+    together: dict[tuple[str, Form], list[int]] = {}
+    for place, question in enumerate(questions):
+        together.setdefault((question.assignor, question.form), []).append(place)
+    for (assignor, form), places in together.items():
+        asked = [questions[place] for place in places]
+        if assignor in CLIENTS_EAGER and assignor not in known:
+            found |= zip(places, map(_client_plan, asked), strict=True)
+            continue
+        plans = _plans(asked, assignor, form, known.get(assignor))
+        if assignor in GIVE_BACK and form is Form.AS_KAFKA:
+            plans = [_given_back(*each) for each in zip(asked, plans, strict=True)]
+        found |= zip(places, plans, strict=True)
+    return [found[place] for place in range(len(questions))]
+
+
+def plan(question: Question, custom: Mapping[str, CustomAssignor] | None = None) -> Plan:
+    """The plan of one group."""
+    return plan_all([question], custom)[0]
+
+
+def _client_plan(question: Question) -> Plan:
+    """The plan of a leader of another library than Java's, whose assignor takes one group at a time."""
+    group = _group(question, remembered=False)
+    answer = next(iter(CLIENT_ASSIGNORS[question.assignor].plans(group, None)))
+    if answer.failure is not None:
+        return Plan({}, {}, ThreeSets(), f"{question.assignor}: {answer.failure}")
+    lists = {each.member_id: answer.lists.get(each.member_id, ()) for each in group.members}
+    owned = {TopicPartition(*each) for seat in question.seats for each in _claims(question, seat.subscription)}
+    target = {each for mine in lists.values() for each in mine}
+    sets = ThreeSets(*(tuple(sorted(some)) for some in (owned & target, target - owned, owned - target)))
+    return Plan(lists, lists, sets)
+
+
+def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: CustomAssignor | None) -> list[Plan]:
+    """Plans of groups with one assignor and one form."""
+    encoded = encode(questions, remembered=assignor in REMEMBERED)
+    batch = encoded.batch
+    answer, failures = _answers(encoded, assignor, form, custom)
+    slots, owned, target, offered = _number(batch, answer, remembered=assignor in REMEMBERED)
+    sets = _sets(encoded, slots, owned, target)
+    targets = _lists(encoded, answer.target_start, answer.target_topic, answer.target_partition)
+    if form is Form.KIP:
+        given = assign_round(form, owned, target, slots, generations(batch, cooperative=True))
+        given = given if custom else hold_back(given, target, offered, slots)
+        assigned = _slot_lists(encoded, slots, given)
+    else:
+        assigned = _lists(encoded, answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
+    return [
+        Plan(*each) if each[3] is None else Plan({}, {}, ThreeSets(), each[3])
+        for each in zip(assigned, targets, sets, failures, strict=True)
+    ]
+
+
+def _given_back(question: Question, plan: Plan) -> Plan:
+    """The plan with what members own and the assignor knows nothing of, be it of topics that exist no longer."""
+    known = {each for listed in plan.target.values() for each in listed}
+    owner = {each: seat.member_id for seat in question.seats for each in seat.subscription.owned}
+    back: dict[str, list[TopicPartition]] = {}
+    for each, member_id in owner.items():
+        if each not in known and plan.failure is None:
+            back.setdefault(member_id, []).append(each)
+    return replace(plan, assigned={name: (*given, *back.get(name, ())) for name, given in plan.assigned.items()})
+
+
+def _answers(
+    encoded: EncodedGroups, assignor: str, form: Form, custom: CustomAssignor | None
+) -> tuple[AssignmentBatch, list[str | None]]:
+    """What the assignor answers, and of each group what it threw."""
+    if custom is None:
+        answer = assign(assignor, encoded.batch, mode="safe" if form is Form.KIP else "as-kafka")
+        return answer, [None if each == Status.OK else MESSAGES[Status(each)] for each in answer.status.tolist()]
+    answer, complaints = assign_custom(custom, encoded.batch, _texts(encoded))
+    broken = {group: f"{told[0].code}: {told[0].message}" for group, told in complaints.items()}
+    return answer, [broken.get(group) for group in range(encoded.batch.groups)]
+
+
+def _texts(encoded: EncodedGroups) -> Texts:
+    ids = [each.member_id for each in encoded.members]
+    instances = [each.group_instance_id for each in encoded.members]
+    return Texts(ids, instances, [None] * len(ids), [None] * len(ids), encoded.topics)
+
+
+def encode(questions: Iterable[Question], *, remembered: bool) -> EncodedGroups:
+    """The questions as one batch; claims are what members own, or what they remember."""
+    groups, claims = list[Group](), list[MemberClaim]()
+    for question in questions:
+        reads = remembered or question.reads_owned
+        sent = [seat.subscription for seat in question.seats]
+        claims += [
+            MemberClaim(_claims(question, each, remembered), each.memory.generation if reads else None) for each in sent
+        ]
+        groups.append(_group(question, remembered=remembered))
+    return encode_groups(groups, claims)
+
+
+def _group(question: Question, *, remembered: bool) -> Group:
+    """The members, without what they claim, and the topics that the leader knows of those that they subscribe to."""
+    reads = remembered or question.reads_owned
+    members = tuple(
+        Member(each.member_id, sent.topics, (), sent.generation if reads else None, each.group_instance_id)
+        for each in question.seats
+        for sent in [each.subscription]
+    )
+    subscribed = {topic for member in members for topic in member.topics} & question.view.keys()
+    return Group(members, {topic: question.view[topic] for topic in subscribed})
+
+
+def _claims(question: Question, sent: Subscription, remembered: bool = False) -> Sequence[tuple[str, int]]:
+    """What the assignor is told that a member owned, in the order in which its client writes it."""
+    if remembered:
+        memory = sent.memory.partitions
+        return through_user_data(list(memory)) if question.assignor == STICKY else memory
+    return sent.owned if question.reads_owned else ()
+
+
+def _number(
+    batch: GroupBatch, answer: AssignmentBatch, *, remembered: bool
+) -> tuple[Slots, MemberSlots, MemberSlots, MemberSlots]:
+    """Slots for all that is owned or wanted, and lists of what is owned, wanted and offered at once.
+
+    What is only remembered is owned by nobody.
+    """
+    first = batch.topic_start[ragged.owners(batch.member_start)]  # [M] first topic row of each member's group
+    owned_start = np.zeros_like(batch.claim_start) if remembered else batch.claim_start
+    lists = [
+        (owned_start, batch.claim_topic, batch.claim_partition),
+        (answer.target_start, answer.target_topic, answer.target_partition),
+        (answer.assigned_start, answer.assigned_topic, answer.assigned_partition),
+    ]
+    namings = [
+        Naming(topic[: start[-1]] + first[ragged.owners(start)], partition[: start[-1]])
+        for start, topic, partition in lists
+    ]
+    known = batch.topic_partitions != NONE
+    topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, ~known, known)
+    slots, (owned, target, offered) = number(topics, namings)
+    lists_of = [MemberSlots(start, slot) for (start, _, _), slot in zip(lists, (owned, target, offered), strict=True)]
+    return slots, lists_of[0].distinct(len(slots)), lists_of[1], lists_of[2]
+
+
+def _sets(encoded: EncodedGroups, slots: Slots, owned: MemberSlots, target: MemberSlots) -> list[ThreeSets]:
+    """KIP-429's three sets of each group."""
+    groups = encoded.batch.groups
+    split = [_by_group(encoded, slots, mask, groups) for mask in three_sets(owned, target, slots)]
+    return [ThreeSets(*each) for each in zip(*split, strict=True)]
+
+
+def _by_group(encoded: EncodedGroups, slots: Slots, mask: Any, groups: int) -> list[tuple[TopicPartition, ...]]:
+    at = np.flatnonzero(mask)
+    named = _named(encoded, slots.topic[at], slots.partition[at])
+    found: list[list[TopicPartition]] = [[] for _ in range(groups)]
+    for group, partition in zip(slots.group[at].tolist(), named, strict=True):
+        found[group].append(partition)
+    return [tuple(sorted(each)) for each in found]
+
+
+def _slot_lists(encoded: EncodedGroups, slots: Slots, lists: MemberSlots) -> list[PartitionsByMember]:
+    return _cut(encoded, lists.start, _named(encoded, slots.topic[lists.slot], slots.partition[lists.slot]))
+
+
+def _lists(encoded: EncodedGroups, start: LongArray, topic: Any, partition: Any) -> list[PartitionsByMember]:
+    batch = encoded.batch
+    first = batch.topic_start[ragged.owners(batch.member_start)]
+    return _cut(encoded, start, _named(encoded, topic + first[ragged.owners(start)], partition))
+
+
+def _named(encoded: EncodedGroups, topic_row: LongArray, partition: Any) -> list[TopicPartition]:
+    names = encoded.topics
+    pairs = zip(topic_row.tolist(), partition.tolist(), strict=True)
+    return [TopicPartition(names[row], at) for row, at in pairs]
+
+
+def _cut(encoded: EncodedGroups, start: LongArray, flat: list[TopicPartition]) -> list[PartitionsByMember]:
+    """Each group's lists by member id."""
+    lists = [tuple(flat[begin:end]) for begin, end in pairwise(start.tolist())]
+    by_id = list(zip((each.member_id for each in encoded.members), lists, strict=True))
+    return [dict(by_id[begin:end]) for begin, end in pairwise(encoded.batch.member_start.tolist())]

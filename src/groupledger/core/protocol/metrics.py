@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.protocol.callbacks import Callback
-from groupledger.core.protocol.consumer_group.coordinated import Reconciled
+from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer_group.consumer_state import Reconciled
 from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.core.protocol.settlement import Round, Settlement
 

@@ -8,17 +8,20 @@ such calls carry a `Certainty` that says so.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.history.kinds import Kind
-from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.history.group_log import CommittedOffset
+from groupledger.core.history.rows import Assignment, GroupSnapshotRow, Kind, MemberSnapshotRow
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.callbacks import NOTHING, Call, Callback, PartitionSet, call
-from groupledger.core.step import Form
+from groupledger.core.protocol.client_api import NOTHING, Call, Callback, PartitionSet, call
+from groupledger.core.rebalance.step import Form
 
 REMEMBERING = frozenset({"sticky"})
 """Assignors whose members tell what they remember; it was revoked before they joined."""
@@ -168,3 +171,211 @@ def _stamped(snapshot: GroupSnapshotRow, told: Iterable[_Told]) -> Iterator[Reco
     where = snapshot.snapshot_id, snapshot.cluster_id, snapshot.group_id, snapshot.generation, snapshot.observed_at
     for order, (member, made, certainty) in enumerate(told):
         yield RecordedCall(*where, order, member.row.member_id, member.row.client_id, made, certainty)
+
+
+# Who had each partition of a recorded group, one member after another, and whose its committed offsets are.
+#
+# All records of a group are in one partition of `__consumer_offsets`: their positions order commits and hand-overs,
+# and
+# no clock is asked. An eager member of a classic group gives up all that it has at each rebalance, whatever it gets
+# back.
+
+SHARE = "share"
+GIVEN_UP = frozenset({Callback.REVOKED, Callback.LOST})
+
+
+class RecordedTenure(NamedTuple):
+    """A member had a partition from the snapshot `taken` to `given_up`; None: it has it still.
+
+    `gone`: `given_up` is the first snapshot without the member, which may have given it up, or died.
+    """
+
+    partition: TopicPartition
+    member_id: str
+    taken: GroupSnapshotRow
+    given_up: GroupSnapshotRow | None = None
+    gone: bool = False
+
+
+class TenureCommits(NamedTuple):
+    """The commits of a partition from when a member took it until the next one did.
+
+    `before` was in force when it was taken; None: none is known. `own` are of the member that had it. `outside` came
+    while the group had no members, when anybody may set its offsets.
+    """
+
+    tenure: RecordedTenure
+    before: CommittedOffset | None
+    own: tuple[CommittedOffset, ...]
+    outside: tuple[CommittedOffset, ...]
+
+    @property
+    def in_force(self) -> CommittedOffset | None:
+        """What is committed when the next one takes the partition."""
+        return next((each[-1] for each in (self.outside, self.own) if each), self.before)
+
+
+def tenures(
+    groups: Sequence[GroupSnapshotRow], members: Iterable[MemberSnapshotRow], topics: Mapping[str, str] | None = None
+) -> dict[TopicPartition, list[RecordedTenure]]:
+    """Who had each partition, in the order in which they took it. `topics`: names of ids that the rows do not name.
+
+    Of share groups nothing: their members have no partition to themselves, and commit nothing. What the end of a read
+    cut is left out.
+    """
+    members = list(members)
+    of_snapshot = attrgetter("snapshot_id")
+    calls = {key: list(some) for key, some in groupby(recorded_calls(groups, members), of_snapshot)}
+    rows = {key: list(some) for key, some in groupby(members, of_snapshot)}
+    known = _Tenures(topics or {})
+    for snapshot in groups:
+        if snapshot.complete and snapshot.group_type != SHARE:
+            present = rows.get(snapshot.snapshot_id, [])
+            if snapshot.group_type == CLASSIC and snapshot.snapshot_kind != Kind.FOLD:
+                known.called(snapshot, calls.get(snapshot.snapshot_id, ()), {row.member_id for row in present})
+            else:
+                known.held(snapshot, {row.member_id: assigned_partitions(row.recorded) for row in present})
+    return {partition: known.of[partition] for partition in sorted(known.of)}
+
+
+def with_commits(
+    some: Sequence[RecordedTenure], commits: Sequence[CommittedOffset], without_members: Sequence[int]
+) -> list[TenureCommits]:
+    """Deal the commits of one partition out to those that had it.
+
+    All in order: tenures as they were taken, commits by position, positions of snapshots that have no members.
+    """
+    places = [each.log_offset for each in commits]
+    found = []
+    for number, tenure in enumerate(some):
+        begin = bisect_right(places, tenure.taken.offset)
+        after = some[number + 1].taken.offset if number + 1 < len(some) else None
+        end = len(places) if after is None else bisect_right(places, after)
+        emptied = _emptied(tenure, after, without_members)
+        cut = end if emptied is None else min(max(bisect_right(places, emptied), begin), end)
+        before = commits[begin - 1] if begin else None
+        found.append(TenureCommits(tenure, before, tuple(commits[begin:cut]), tuple(commits[cut:end])))
+    return found
+
+
+def _emptied(tenure: RecordedTenure, after: int | None, without_members: Sequence[int]) -> int | None:
+    """Where the group was first without members after the partition was given up, and before it was taken again."""
+    if tenure.given_up is None:
+        return None
+    at = bisect_left(without_members, tenure.given_up.offset)
+    place = without_members[at] if at < len(without_members) else None
+    return None if place is None or (after is not None and place >= after) else place
+
+
+@dataclass(slots=True)
+class _Tenures:
+    """Those of a group so far. `lasting`: the place in `of` of those that last."""
+
+    topics: Mapping[str, str]
+    of: dict[TopicPartition, list[RecordedTenure]] = field(default_factory=dict)
+    lasting: dict[tuple[str, TopicPartition], int] = field(default_factory=dict)
+
+    def called(self, snapshot: GroupSnapshotRow, calls: Iterable[RecordedCall], present: set[str]) -> None:
+        """Members of a classic group were called so, and these are in it now."""
+        for made in calls:
+            partitions = self._named(made.call.partitions)
+            if made.call.callback in GIVEN_UP:
+                self._give_up(snapshot, made.member_id, partitions, gone=made.certainty is Certainty.UNKNOWN_END)
+            elif made.call.callback is Callback.ASSIGNED:
+                self._take(snapshot, made.member_id, partitions)
+        for member_id, partition in sorted(self.lasting):
+            if member_id not in present:
+                self._give_up(snapshot, member_id, [partition], gone=True)
+
+    def held(self, snapshot: GroupSnapshotRow, held: Mapping[str, PartitionSet]) -> None:
+        """Members hold these, and nobody holds anything else."""
+        now = {member_id: self._named(sorted(partitions)) for member_id, partitions in held.items()}
+        for member_id, partition in sorted(self.lasting):
+            if partition not in now.get(member_id, ()):
+                self._give_up(snapshot, member_id, [partition], gone=member_id not in now)
+        for member_id, partitions in now.items():
+            self._take(snapshot, member_id, partitions)
+
+    def _named(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        return [TopicPartition(self.topics.get(topic, topic), number) for topic, number in partitions]
+
+    def _take(self, snapshot: GroupSnapshotRow, member_id: str, partitions: Iterable[TopicPartition]) -> None:
+        for partition in partitions:
+            if (member_id, partition) not in self.lasting:
+                known = self.of.setdefault(partition, [])
+                self.lasting[member_id, partition] = len(known)
+                known.append(RecordedTenure(partition, member_id, snapshot))
+
+    def _give_up(
+        self, snapshot: GroupSnapshotRow, member_id: str, partitions: Iterable[TopicPartition], *, gone: bool
+    ) -> None:
+        for partition in partitions:
+            place = self.lasting.pop((member_id, partition), None)
+            if place is not None:
+                tenure = self.of[partition][place]
+                self.of[partition][place] = tenure._replace(given_up=snapshot, gone=gone)
+
+
+# What became of the offsets of a partition when a recorded group handed it over: judged by the commits of its log.
+#
+# The log has no records of topics: where a member stopped reading is not known, only what it committed. So a member
+# that
+# committed nothing is told of, and how much was read again is told only where offsets show it.
+#
+# Worked example: a commits 100, later 250, and is revoked; the offset is set back to 0; b takes the partition and
+# begins
+# at 0: 250 records are read twice.
+
+
+class OffsetVerdict(StrEnum):
+    """What became of a partition's committed offset at a hand-over, the worst first."""
+
+    SET_WHILE_EMPTY = "set-while-empty"  # it was changed while the group had no members: others read again, or skip
+    WENT_BACK = "went-back"  # the last commit was less than an earlier one: what lies between is read twice
+    SOUGHT_BACK = "sought-back"  # the next one committed less than where it began: it sought back
+    DELETED = "deleted"  # no offset is committed any more: the next one begins where auto.offset.reset says
+    NOT_COMMITTED = "not-committed"  # who had it committed nothing: whatever it read is read again
+    UNKNOWN = "unknown"  # records are missing, or commits were not kept
+    IDLE = "idle"  # nobody ever committed an offset of it: nothing tells that it was read
+    COMMITTED = "committed"
+
+
+class OffsetJudgement(NamedTuple):
+    """`read_twice` and `never_read`: records, as far as offsets tell; None: they do not."""
+
+    verdict: OffsetVerdict
+    read_twice: int | None = None
+    never_read: int | None = None
+
+
+def judge(one: TenureCommits, following: TenureCommits | None, *, ever: bool, known: bool) -> OffsetJudgement:
+    """Judge how a member left a partition behind, and where the next one began; None: nobody has taken it yet.
+
+    `ever`: whether any commit of the partition is recorded. `known`: whether all of the time in between is.
+    """
+    if not ever:
+        return OffsetJudgement(OffsetVerdict.IDLE if known else OffsetVerdict.UNKNOWN)
+    if not known:
+        return OffsetJudgement(OffsetVerdict.UNKNOWN)
+    start = None if one.in_force is None else one.in_force.offset
+    if start is None and (one.own or one.outside):
+        return OffsetJudgement(OffsetVerdict.DELETED)
+    reached = _highest(one.own, one.before)
+    if one.outside and start is not None and reached not in (None, start):
+        return OffsetJudgement(OffsetVerdict.SET_WHILE_EMPTY, max(reached - start, 0), max(start - reached, 0))
+    if start is not None and reached is not None and start < reached:
+        return OffsetJudgement(OffsetVerdict.WENT_BACK, reached - start)
+    first = next((each.offset for each in following.own), None) if following is not None else None
+    if start is not None and first is not None and first < start:
+        return OffsetJudgement(OffsetVerdict.SOUGHT_BACK, start - first)
+    if not any(each.offset is not None for each in one.own):
+        return OffsetJudgement(OffsetVerdict.NOT_COMMITTED)
+    return OffsetJudgement(OffsetVerdict.COMMITTED, 0)
+
+
+def _highest(own: Iterable[CommittedOffset], before: CommittedOffset | None) -> int | None:
+    """The highest offset committed since a tombstone, of what its owner committed and what it began with."""
+    reached = None if before is None else before.offset
+    for each in own:
+        reached = each.offset if reached is None or each.offset is None else max(reached, each.offset)
+    return reached

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from groupledger.core.assignors.server.group import TopicId
+from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.protocol import events as e
+from groupledger.core.protocol.client_api import Times
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.times import Times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 MOST_ROUNDS = 50
 """Of one event: a group that neither settles nor repeats itself is given up."""

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.protocol.callbacks import Call, Callback
-from groupledger.core.protocol.consumer_group.coordinated import Coordinated
+from groupledger.core.protocol.client_api import Call, Callback
+from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import ThreeSets
-from groupledger.core.protocol.ownership import Consumed, DoubleOwner
-from groupledger.core.protocol.records import Read
+from groupledger.core.protocol.ownership import Consumed, DoubleOwner, Read
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,30 +20,31 @@ from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.application import Applications
-from groupledger.core.protocol.clocked_end import join_ends, timed_end
+from groupledger.core.protocol.apply_event import come_back, happen
 from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
+from groupledger.core.protocol.consumer_group.consumer_events import Horizon, join_ends, pass_time, settle, timed_end
+from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
-from groupledger.core.protocol.consumer_group.coordinated import Coordinated
-from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
+from groupledger.core.protocol.consumer_group.exchange import take_coordinated
 from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.rows import take_coordinated
-from groupledger.core.protocol.consumer_group.settling import Horizon, pass_time, settle
 from groupledger.core.protocol.consumer_group.share_group import ShareGroup
 from groupledger.core.protocol.consumer_group.streams_group import StreamsGroup
-from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets, find_targets
-from groupledger.core.protocol.consumer_group.topic_table import TopicTable
+from groupledger.core.protocol.consumer_group.topics_and_targets import (
+    ServerQuestion,
+    Targets,
+    TopicTable,
+    find_targets,
+)
 from groupledger.core.protocol.coordinator import Coordinator
-from groupledger.core.protocol.group import ClassicGroup
-from groupledger.core.protocol.group_kinds import require_one_kind
-from groupledger.core.protocol.happening import come_back, happen
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.ownership import waited_ms
-from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.ownership import Records, waited_ms
 from groupledger.core.protocol.refusals import require_topic_names
-from groupledger.core.protocol.rounds import gather, spread
+from groupledger.core.protocol.rounds import ClassicGroup, gather, spread
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
+from groupledger.core.protocol.settings_json import require_one_kind
 from groupledger.core.protocol.settlement import Cycle, Settlement
-from groupledger.core.protocol.timed.play import play_timed, require_consumer_times, require_order
+from groupledger.core.protocol.timed.timed_play import play_timed, require_consumer_times, require_order
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
 
@@ -85,7 +86,7 @@ def simulate_all(
 
 def _answer_all(questions: Sequence[AnyQuestion], custom: Mapping[str, CustomAssignor]) -> list[Answered]:
     """Leaders' questions by one call of each client-side assignor, coordinators' by one of each server-side one."""
-    from groupledger.core.protocol.planning import plan_all  # numpy and all assignors: only where somebody plans
+    from groupledger.core.protocol.leader import plan_all  # numpy and all assignors: only where somebody plans
 
     leaders = [place for place, each in enumerate(questions) if isinstance(each, Question)]
     coordinators = [place for place, each in enumerate(questions) if isinstance(each, ServerQuestion)]

@@ -20,14 +20,13 @@ from groupledger.core.custom.group import Protocol
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import LISTENER, Callback
-from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
-from groupledger.core.protocol.habits import KAFKA_PYTHON
+from groupledger.core.protocol.client_api import LISTENER, Callback
+from groupledger.core.protocol.client_library import KAFKA_PYTHON, SUPPORTED, protocol_of
 from groupledger.core.protocol.refusals import BAD_EVENT
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
-from groupledger.core.registry import LIBRDKAFKA
+from groupledger.core.rebalance.registry import LIBRDKAFKA
 
 UNANSWERED = "the SyncGroup of {} comes when the follow-up rebalance has begun, and is not answered"
 BOTH_UNANSWERED = "the SyncGroups of {} and {} come when the follow-up rebalance has begun, and are not answered"

@@ -2,17 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import pkgutil
+import re
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
-from typing import Any
+from struct import Struct
+from struct import error as StructError
+from typing import Any, NamedTuple, TypeVar
 
-from groupledger.core.wire import primitives
-from groupledger.core.wire.faults import DecodeCode, fault, truncated
-from groupledger.core.wire.primitives import INTEGERS, ReadField, Wire, Writer, read_uvarint, write_uvarint
+from groupledger.core.faults import Code, Fault
 from groupledger.core.wire.records import SHAPES, Tagged
-from groupledger.core.wire.spec import Field, Spec, load_spec
+
+NEWEST = 32767
+"""The last version of an open range such as "2+"."""
+
+
+class Versions(NamedTuple):
+    """A closed range of versions; empty if `first > last`."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+
+NO_VERSIONS = Versions(0, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a message or struct. `type` is the item's type where `is_array`; `fields` are a struct's own."""
+
+    name: str
+    type: str
+    is_array: bool
+    versions: Versions
+    nullable: Versions
+    tagged: Versions
+    tag: int | None
+    default: str | None
+    fields: tuple[Field, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One message: its record type (None outside of the offsets log), versions and fields."""
+
+    name: str
+    type_id: int | None
+    versions: Versions
+    flexible: Versions
+    fields: tuple[Field, ...]
+
+
+@cache
+def load_spec(name: str) -> Spec:
+    """The vendored spec of this name: `load_spec("GroupMetadataValue").versions` -> `Versions(0, 4)`."""
+    raw = pkgutil.get_data(__package__, f"specs/{name}.json")
+    if raw is None:
+        raise FileNotFoundError(f"spec {name!r} is not among the vendored ones")
+    message = json.loads(_without_comments(raw.decode()))
+    structs = {struct["name"]: struct["fields"] for struct in message.get("commonStructs", ())}
+    return Spec(
+        name=message["name"],
+        type_id=message.get("apiKey"),
+        versions=parse_versions(message["validVersions"]),
+        flexible=parse_versions(message["flexibleVersions"]),
+        fields=_fields(message["fields"], structs),
+    )
+
+
+def parse_versions(text: str) -> Versions:
+    """`"0-4"`, `"3"`, `"2+"` or `"none"` as a range."""
+    if text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), NEWEST)
+    first, _, last = text.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+def snake_case(name: str) -> str:
+    """Kafka's field names in Python's spelling: `"RebalanceTimeoutMs"` -> `"rebalance_timeout_ms"`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _without_comments(text: str) -> str:
+    """The specs comment on lines of their own only."""
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+
+
+def _fields(raw: list[dict[str, Any]], structs: dict[str, Any]) -> tuple[Field, ...]:
+    return tuple(_field(field, structs) for field in raw)
+
+
+def _field(raw: dict[str, Any], structs: dict[str, Any]) -> Field:
+    item = raw["type"].removeprefix("[]")
+    own = raw.get("fields", structs.get(item))
+    default = raw.get("default", "")
+    return Field(
+        name=snake_case(raw["name"]),
+        type=item,
+        is_array=raw["type"].startswith("[]"),
+        versions=parse_versions(raw["versions"]) if "versions" in raw else parse_versions(raw["taggedVersions"]),
+        nullable=parse_versions(raw.get("nullableVersions", "none")),
+        tagged=parse_versions(raw.get("taggedVersions", "none")),
+        tag=raw.get("tag"),
+        default=None if default in (None, "null") else str(default),
+        fields=None if own is None else _fields(own, structs),
+    )
+
 
 MakeRecord = Callable[[list[Any]], Any]
 Take = Callable[[Any], Sequence[Any]]
@@ -62,7 +167,7 @@ class _Builder:
         if field.is_array:
             bulk = INTEGERS[field.type][1] if field.type in INTEGERS else ""
             item = self.single(field, path, nullable=False)
-            return primitives.array(self.what(path), item, nullable=nullable, compact=self.flexible, bulk=bulk)
+            return array(self.what(path), item, nullable=nullable, compact=self.flexible, bulk=bulk)
         wire = self.single(field, path, nullable=nullable)
         if field.fields is not None and nullable:
             return _nullable_struct(wire, self.what(path), tagged=self.version in field.tagged)
@@ -74,13 +179,13 @@ class _Builder:
         if field.fields is not None:
             return self.struct(field.fields, path)
         if field.type in INTEGERS:
-            return primitives.integer(field.type, what, -1 if _means_absent(field) else None)
+            return integer(field.type, what, -1 if _means_absent(field) else None)
         if field.type == "string":
-            return primitives.text(what, nullable=nullable, compact=self.flexible)
+            return text(what, nullable=nullable, compact=self.flexible)
         if field.type == "bytes":
-            return primitives.blob(what, nullable=nullable, compact=self.flexible)
+            return blob(what, nullable=nullable, compact=self.flexible)
         if field.type == "uuid":
-            return primitives.uuid(what)
+            return uuid(what)
         raise ValueError(f"{what} is of type {field.type!r}; expected a type of the vendored specs")
 
     def what(self, path: str) -> str:
@@ -114,7 +219,7 @@ def _default(field: Field) -> Any:
         return None
     if field.type in INTEGERS:
         return int(field.default or 0)
-    return {"string": "", "bytes": b"", "uuid": primitives.uuid_text(bytes(primitives.UUID_BYTES))}[field.type]
+    return {"string": "", "bytes": b"", "uuid": uuid_text(bytes(UUID_BYTES))}[field.type]
 
 
 def _shape(path: str, names: list[str], flexible: bool) -> tuple[MakeRecord, Take]:
@@ -275,3 +380,322 @@ def _nullable_struct(wire: Wire, what: str, *, tagged: bool) -> Wire:
             wire.write(value, out)
 
     return Wire(read, write, 1)
+
+
+# The value types of Kafka's protocol: integers, varints, text, bytes, uuids, arrays; classic and compact.
+#
+# A reader takes (bytes, position) and gives (value, next position), or raises `DecodeFault`. A writer appends to a
+# bytearray. What a reader accepts its writer gives back byte for byte: spellings that Kafka never writes (a varint
+# with
+# needless zero bytes, another negative number for null) are faults, so that no record changes on its way through.
+# Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482 for compact types and tagged fields.
+
+ReadField = Callable[[bytes, int], tuple[Any, int]]
+Writer = Callable[[Any, bytearray], None]
+Count = Callable[[bytes, int], tuple[int | None, int]]
+
+INTEGERS = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "int64": ">q"}
+INT16 = Struct(">h")
+INT32 = Struct(">i")
+UUID_BYTES = 16
+UUID_CHARACTERS = 22
+
+
+class Wire(NamedTuple):
+    """How one field stands in bytes; `least` is the smallest number of bytes it can take."""
+
+    read: ReadField
+    write: Writer
+    least: int
+
+
+def integer(kind: str, what: str, absent: int | None = None) -> Wire:
+    """A big-endian integer; the value `absent`, if given, is None in Python."""
+    shape = Struct(INTEGERS[kind])
+    unpack, pack, size = shape.unpack_from, shape.pack, shape.size
+
+    def read(data: bytes, position: int) -> tuple[int, int]:
+        try:
+            return unpack(data, position)[0], position + size
+        except StructError:
+            raise truncated(what, position, size, len(data) - position) from None
+
+    def read_optional(data: bytes, position: int) -> tuple[int | None, int]:
+        value, position = read(data, position)
+        return (None if value == absent else value), position
+
+    def write(value: int | None, out: bytearray) -> None:
+        out += pack(absent if value is None else value)
+
+    return Wire(read if absent is None else read_optional, write, size)
+
+
+def read_uvarint(data: bytes, position: int, what: str) -> tuple[int, int]:
+    """An unsigned number below 2**32, seven bits a byte, lowest first: `b"\\xac\\x02"` -> 300."""
+    value = 0
+    for index in range(5):
+        if position + index >= len(data):
+            raise truncated(what, position, index + 1, index)
+        byte = data[position + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            if value >= 1 << 32 or (index and not byte):
+                break
+            return value, position + index + 1
+    got = data[position : position + 5].hex()
+    raise fault(DecodeCode.BAD_VARINT, what, position, got, "a shortest varint of 32 bits")
+
+
+def write_uvarint(value: int, out: bytearray) -> None:
+    """Append an unsigned varint: 300 -> `b"\\xac\\x02"`."""
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+
+
+def _size_reader(kind: str, what: str, nullable: bool) -> Count:
+    """Reads the length before text, bytes or an array: int16, int32 (null is -1) or "compact" (plus 1, null is 0)."""
+
+    def null(position: int, after: int) -> tuple[None, int]:
+        if not nullable:
+            raise fault(DecodeCode.NULL_FIELD, what, position, "null", "a value")
+        return None, after
+
+    def read_compact(data: bytes, position: int) -> tuple[int | None, int]:
+        length, after = read_uvarint(data, position, what)
+        return (length - 1, after) if length else null(position, after)
+
+    unpack, size = (INT16.unpack_from, 2) if kind == "int16" else (INT32.unpack_from, 4)
+
+    def read_classic(data: bytes, position: int) -> tuple[int | None, int]:
+        try:
+            length: int = unpack(data, position)[0]
+        except StructError:
+            raise truncated(what, position, size, len(data) - position) from None
+        if length < -1:
+            raise fault(DecodeCode.BAD_LENGTH, what, position, f"length {length}", "0 or more, or -1 for null")
+        return (length, position + size) if length >= 0 else null(position, position + size)
+
+    return read_compact if kind == "compact" else read_classic
+
+
+def _write_size(kind: str, what: str, nullable: bool, length: int | None, out: bytearray) -> None:
+    if length is None and not nullable:
+        raise ValueError(f"{what} is None; expected a value (the spec allows no null)")
+    if kind == "compact":
+        write_uvarint(0 if length is None else length + 1, out)
+    else:
+        out += (INT16 if kind == "int16" else INT32).pack(-1 if length is None else length)
+
+
+def blob(what: str, *, nullable: bool, compact: bool) -> Wire:
+    """Bytes behind their length; null is None."""
+    kind = "compact" if compact else "int32"
+    read_size = _size_reader(kind, what, nullable)
+
+    def read(data: bytes, position: int) -> tuple[bytes | None, int]:
+        length, start = read_size(data, position)
+        if length is None:
+            return None, start
+        end = start + length
+        if end > len(data):
+            raise truncated(what, start, length, len(data) - start)
+        return data[start:end], end
+
+    def write(value: bytes | None, out: bytearray) -> None:
+        _write_size(kind, what, nullable, None if value is None else len(value), out)
+        out += value or b""
+
+    return Wire(read, write, 1 if compact else 4)
+
+
+def text(what: str, *, nullable: bool, compact: bool, errors: str = "strict") -> Wire:
+    """UTF-8 text behind its length in bytes; null is None. `errors` as in `bytes.decode`: a fault for other bytes."""
+    kind = "compact" if compact else "int16"
+    read_size = _size_reader(kind, what, nullable)
+
+    def read(data: bytes, position: int) -> tuple[str | None, int]:
+        length, start = read_size(data, position)
+        if length is None:
+            return None, start
+        end = start + length
+        if end > len(data):
+            raise truncated(what, start, length, len(data) - start)
+        try:
+            return data[start:end].decode(errors=errors), end
+        except UnicodeDecodeError as error:
+            got = data[start + error.start : end][:4].hex()
+            raise fault(DecodeCode.BAD_UTF8, what, start + error.start, got, "UTF-8 text") from None
+
+    def read_short(data: bytes, position: int) -> tuple[str | None, int]:
+        """The common case in one step; null and faults are left to `read`."""
+        start = position + INT16.size
+        try:
+            end = start + INT16.unpack_from(data, position)[0]
+            if start <= end <= len(data):
+                return data[start:end].decode(), end
+        except (StructError, UnicodeDecodeError):
+            pass
+        return read(data, position)
+
+    def write(value: str | None, out: bytearray) -> None:
+        raw = None if value is None else value.encode()
+        _write_size(kind, what, nullable, None if raw is None else len(raw), out)
+        out += raw or b""
+
+    return Wire(read if compact else read_short, write, 1 if compact else 2)
+
+
+@lru_cache(maxsize=65536)
+def uuid_text(raw: bytes) -> str:
+    """16 bytes -> the 22 characters that Kafka prints: base64 with `-` and `_`, without padding."""
+    return b2a_base64(raw, newline=False).decode().replace("+", "-").replace("/", "_")[:UUID_CHARACTERS]
+
+
+def uuid_bytes(printed: str) -> bytes:
+    """The inverse of `uuid_text`; ValueError for anything else."""
+    try:
+        raw = a2b_base64(printed.replace("-", "+").replace("_", "/") + "==")
+    except ValueError:
+        raw = b""
+    if len(raw) != UUID_BYTES or uuid_text(raw) != printed:
+        raise ValueError(f"uuid is {printed!r}; expected {UUID_CHARACTERS} characters of url-safe base64")
+    return raw
+
+
+def canonical_uuid(printed: str) -> str:
+    """A uuid in Kafka's spelling, or `DecodeFault`; librdkafka prints `+` and `/` where Kafka prints `-` and `_`.
+
+    For topic ids of any source, so that they are equal to those in the log.
+    """
+    try:
+        return uuid_text(uuid_bytes(printed.rstrip("=").replace("+", "-").replace("/", "_")))
+    except ValueError:
+        expected = f"{UUID_CHARACTERS} characters of base64, as Kafka prints a topic id"
+        raise DecodeFault(DecodeCode.BAD_UUID.value, f"uuid is {printed!r}; expected {expected}") from None
+
+
+def uuid(what: str) -> Wire:
+    """A uuid, in Python as Kafka prints it."""
+
+    def read(data: bytes, position: int) -> tuple[str, int]:
+        end = position + UUID_BYTES
+        if end > len(data):
+            raise truncated(what, position, UUID_BYTES, len(data) - position)
+        return uuid_text(data[position:end]), end
+
+    def write(value: str, out: bytearray) -> None:
+        out += uuid_bytes(value)
+
+    return Wire(read, write, UUID_BYTES)
+
+
+def array(what: str, item: Wire, *, nullable: bool, compact: bool, bulk: str = "") -> Wire:
+    """Items behind their count, as a tuple; null is None. `bulk` is the `struct` letter of integers read at once."""
+    kind = "compact" if compact else "int32"
+    read_size = _size_reader(kind, what, nullable)
+    read_item, write_item, least = item
+
+    def read_count(data: bytes, position: int) -> tuple[int | None, int]:
+        count, start = read_size(data, position)
+        if count is not None and count * least > len(data) - start:
+            raise truncated(what, start, count * least, len(data) - start)
+        return count, start
+
+    def read(data: bytes, position: int) -> tuple[tuple[Any, ...] | None, int]:
+        count, position = read_count(data, position)
+        if count is None:
+            return None, position
+        values = []
+        for _ in range(count):
+            value, position = read_item(data, position)
+            values.append(value)
+        return tuple(values), position
+
+    def read_bulk(data: bytes, position: int) -> tuple[tuple[int, ...] | None, int]:
+        count, position = read_count(data, position)
+        if count is None:
+            return None, position
+        return _run_of(bulk, count)(data, position), position + count * least
+
+    def write(values: tuple[Any, ...] | None, out: bytearray) -> None:
+        _write_size(kind, what, nullable, None if values is None else len(values), out)
+        for value in values or ():
+            write_item(value, out)
+
+    return Wire(read_bulk if bulk else read, write, 1 if compact else 4)
+
+
+@lru_cache(maxsize=1024)
+def _run_of(letter: str, count: int) -> Callable[[bytes, int], tuple[int, ...]]:
+    return Struct(f">{count}{letter}").unpack_from
+
+
+# Decoded values remembered by their bytes, within a limit.
+
+MEMO_LIMIT_BYTES = 2 << 20
+_T = TypeVar("_T")
+
+
+class Memo(dict[bytes, _T]):
+    """Values by their bytes; starts anew when the bytes kept exceed the limit. Values must be immutable."""
+
+    def __init__(self, limit_bytes: int = MEMO_LIMIT_BYTES) -> None:
+        super().__init__()
+        self.limit_bytes = limit_bytes
+        self.kept_bytes = 0
+
+    def put(self, data: bytes, value: _T) -> _T:
+        """Give the value back, kept unless its bytes are a large part of the limit."""
+        if len(data) > self.limit_bytes // 16:
+            return value
+        self.kept_bytes += len(data)
+        if self.kept_bytes > self.limit_bytes:
+            self.clear()
+            self.kept_bytes = len(data)
+        self[data] = value
+        return value
+
+
+# What can be wrong with bytes, each with a code to count by and a message that names the byte.
+
+
+class DecodeCode(Code):
+    """Why bytes did not decode."""
+
+    TRUNCATED = "TRUNCATED", "the bytes end before the field does, or a length says more than is left"
+    BAD_LENGTH = "BAD_LENGTH", "a negative length that does not mean null, or a tagged field of another size than said"
+    BAD_UTF8 = "BAD_UTF8", "a text that is no UTF-8"
+    BAD_VARINT = "BAD_VARINT", "a variable-length number of more than 32 bits, or longer than it need be"
+    BAD_TAG = "BAD_TAG", "tags that do not rise"
+    BAD_MARKER = "BAD_MARKER", 'the byte before a nullable struct is neither "null" nor "present"'
+    BAD_UUID = "BAD_UUID", "text that no uuid prints as"
+    NULL_FIELD = "NULL_FIELD", "null where the format allows none"
+    UNKNOWN_VERSION = "UNKNOWN_VERSION", "a version of the record that Kafka 4.4 does not have"
+    BAD_KEY_TYPE = "BAD_KEY_TYPE", "a negative record type"
+    NO_KEY = "NO_KEY", "a record without a key"
+    BAD_PARTITION = "BAD_PARTITION", "a negative partition in an assignment"
+    TRAILING_BYTES = "TRAILING_BYTES", "bytes left over where the version is known"
+
+
+class DecodeFault(Fault):
+    """Bytes that are not what they should be. The caller keeps the bytes; the message says where they went wrong."""
+
+
+def fault(code: DecodeCode, what: str, position: int, got: str, expected: str) -> DecodeFault:
+    """`fault(BAD_UTF8, "GroupMetadataValue v3 leader", 17, ...)` -> a fault that says what, where, got, expected."""
+    return DecodeFault(code.value, f"{what}, byte {position}: got {got}; expected {expected}")
+
+
+def truncated(what: str, position: int, needed: int, left: int) -> DecodeFault:
+    """The field at `position` needs `needed` bytes and `left` are left."""
+    return fault(DecodeCode.TRUNCATED, what, position, f"{left} bytes", f"{needed} or more (cut, or a wrong length)")
+
+
+def require_partitions(assigned: Iterable[tuple[str, tuple[int, ...]]]) -> None:
+    """Nothing where no partition is negative; else a `DecodeFault`: nobody can hold what is assigned there."""
+    for topic, numbers in assigned:
+        if numbers and min(numbers) < 0:
+            message = f"assigned partition of {topic!r}: got {min(numbers)}; expected 0 or more"
+            raise DecodeFault(DecodeCode.BAD_PARTITION.value, message)

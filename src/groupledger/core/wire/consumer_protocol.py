@@ -12,10 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from groupledger.core.wire.codec import codec
-from groupledger.core.wire.faults import truncated
-from groupledger.core.wire.memo import Memo
-from groupledger.core.wire.primitives import INT16
+from groupledger.core.wire.codec import INT16, Memo, codec, truncated
 
 TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 _T = TypeVar("_T")

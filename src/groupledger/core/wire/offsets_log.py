@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from groupledger.core.wire.codec import codec
-from groupledger.core.wire.faults import DecodeCode, DecodeFault, fault, truncated
-from groupledger.core.wire.primitives import INT16
+from groupledger.core.wire.codec import INT16, DecodeCode, DecodeFault, codec, fault, load_spec, truncated
 from groupledger.core.wire.records import (
     AssignedTopic,
     ClassicGroupMember,
@@ -41,7 +39,6 @@ from groupledger.core.wire.records import (
     TaskIds,
     TopicIdPartitions,
 )
-from groupledger.core.wire.spec import load_spec
 
 __all__ = [
     "AssignedTopic",
@@ -229,3 +226,23 @@ def _leading_int16(data: bytes, what: str) -> int:
 
 def _trailing(data: bytes, end: int, message: str) -> DecodeFault:
     return fault(DecodeCode.TRAILING_BYTES, message, end, f"{len(data) - end} more bytes", "the end")
+
+
+# Control records, told by their bytes where a source keeps them: the broker's markers of a transaction's end.
+#
+# A consumer does not return them; tools that copy the log's records may. Kafka's `EndTransactionMarker` has a key of
+# two
+# int16, version and type, and a value of an int16 and an int32, version and coordinator epoch. No record of a group
+# has
+# such a key: one of type 0 or 1 names a group, a topic and a partition.
+
+CONTROL_RECORD = "ControlRecord"
+"""The kind under which they are counted."""
+CONTROL_KEYS = (b"\x00\x00\x00\x00", b"\x00\x00\x00\x01")
+"""Of version 0: ABORT and COMMIT."""
+_VALUE_BYTES = 6
+
+
+def is_control_record(key: bytes | None, value: bytes | None) -> bool:
+    """Return whether this is the marker of a transaction that was aborted or committed."""
+    return key in CONTROL_KEYS and value is not None and len(value) == _VALUE_BYTES

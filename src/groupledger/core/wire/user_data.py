@@ -14,14 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from groupledger.core.wire import primitives
-from groupledger.core.wire.codec import plain_struct
-from groupledger.core.wire.consumer_protocol import TopicPartitions
-from groupledger.core.wire.faults import DecodeFault
-from groupledger.core.wire.memo import Memo
-from groupledger.core.wire.primitives import INT32
+from groupledger.core.wire import codec
+from groupledger.core.wire.codec import INT32, DecodeFault, Memo, plain_struct
+from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, TopicPartitions
 
 STICKY = "sticky"
 COOPERATIVE_STICKY = "cooperative-sticky"
@@ -68,11 +65,11 @@ _STATES_OWNED = {UserDataForm.OWNED, UserDataForm.OWNED_GENERATION, UserDataForm
 _NULL = UserData(UserDataForm.NULL)
 _EMPTY = UserData(UserDataForm.EMPTY)
 
-_topic = primitives.text("user data topic", nullable=False, compact=False, errors="replace")
-_partition = primitives.integer("int32", "user data partition")
-_partitions = primitives.array("user data partitions", _partition, nullable=False, compact=False, bulk="i")
-_owned = primitives.array("user data owned", plain_struct((_topic, _partitions)), nullable=False, compact=False)
-_generation = primitives.integer("int32", "user data generation", NO_GENERATION)
+_topic = codec.text("user data topic", nullable=False, compact=False, errors="replace")
+_partition = codec.integer("int32", "user data partition")
+_partitions = codec.array("user data partitions", _partition, nullable=False, compact=False, bulk="i")
+_owned = codec.array("user data owned", plain_struct((_topic, _partitions)), nullable=False, compact=False)
+_generation = codec.integer("int32", "user data generation", NO_GENERATION)
 
 _memos: dict[str, Memo[UserData]] = {STICKY: Memo(), COOPERATIVE_STICKY: Memo()}
 
@@ -177,3 +174,66 @@ def _prefixed(data: bytes) -> UserData | None:
     if inner is None or inner.form is not UserDataForm.OWNED_GENERATION:
         return None
     return UserData(UserDataForm.PREFIXED_OWNED_GENERATION, inner.owned, inner.generation, inner.leftover)
+
+
+# What a classic member claims to own, and of which generation the claim is: an input of the sticky assignors.
+
+FIRST_VERSION_WITH_OWNED = 1
+"""Of the subscription (KIP-429)."""
+
+
+class ClaimSource(StrEnum):
+    """Where `Claim.owned` was stated."""
+
+    SUBSCRIPTION = "subscription"
+    USER_DATA = "user_data"
+    NONE = "none"
+
+
+class Taken(NamedTuple):
+    """What Kafka's assignor takes a member to own, and of which generation; None: of none."""
+
+    owned: TopicPartitions
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claim as the member sent it: topics in its order, repeats kept (`consumer_protocol.merged` joins them).
+
+    `generation` is the one that the claim belongs to. The two it may come from are kept apart, since they can differ: a
+    Java member that missed an assignment has the newer generation in its subscription and, in its user data, the one
+    that the claim belongs to. A claim of nothing has a source; source NONE means that the member stated none.
+    `taken` is what Kafka's assignor makes of the same bytes.
+    """
+
+    owned: TopicPartitions
+    generation: int | None
+    source: ClaimSource
+    subscription_generation: int | None
+    user_data_generation: int | None
+    taken: Taken
+
+
+def claim(subscription: ConsumerProtocolSubscription, assignor: str | None) -> Claim:
+    """The member's claim under this assignor (the group's selected protocol).
+
+    "sticky": owned and generation of the user data (KIP-54), whatever the subscription says, as Java's does. Any
+    other: owned of the subscription (KIP-429, v1+), generation of the user data, which a stale claim does not renew,
+    or, where it has none, of the subscription (KIP-792, v2+). A negative generation of a subscription is none.
+    """
+    user_data = decode_user_data(subscription.user_data, assignor)
+    said, carried = _valid(subscription.generation), user_data.generation
+    if assignor == STICKY:
+        owned, dated = user_data.owned, carried
+        source = ClaimSource.USER_DATA if user_data.states_owned else ClaimSource.NONE
+    else:
+        owned, dated = subscription.owned, said if carried is None else carried
+        states_owned = (subscription.version or 0) >= FIRST_VERSION_WITH_OWNED
+        source = ClaimSource.SUBSCRIPTION if states_owned else ClaimSource.NONE
+    kept, decisive = taken(assignor, owned, dated, said, subscription.user_data)
+    return Claim(owned, dated, source, said, carried, Taken(tuple(kept), decisive))
+
+
+def _valid(generation: int | None) -> int | None:
+    return generation if generation is not None and generation >= 0 else None

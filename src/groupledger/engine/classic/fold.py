@@ -18,24 +18,21 @@ from groupledger import tables
 from groupledger.core.history import QuarantineRow
 from groupledger.core.history.fold import BEGINNING, OTHER_GROUP, other_group
 from groupledger.core.history.head import read_classic_head
-from groupledger.core.history.roles import ROLES
-from groupledger.core.wire.faults import DecodeFault
-from groupledger.core.wire.offset_commits import COMMIT, OTHER, TOMBSTONE, tell_commits
+from groupledger.core.history.rows import ROLES
+from groupledger.core.wire.codec import DecodeFault
+from groupledger.core.wire.columns import COMMIT, OTHER, TOMBSTONE, tell_commits
 from groupledger.core.wire.offsets_log import LogKey, RecordKind, decode_key, decode_value
-from groupledger.engine.classic.findings import Findings
-from groupledger.engine.classic.heads import head_rows
-from groupledger.engine.classic.log import ByteColumn
-from groupledger.engine.classic.payloads import read_payloads
-from groupledger.engine.classic.records import read_records
-from groupledger.engine.classic.tables import FactColumns
+from groupledger.engine.classic.columns import ByteColumn
+from groupledger.engine.classic.payloads import read_payloads, read_records
+from groupledger.engine.classic.tables import FactColumns, Findings, head_rows
 from groupledger.engine.classic.timeline import HeadOfGroup, timeline
 from groupledger.engine.fold_schema import DUPLICATES, RECORDS
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
+    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.faults import Fault
     from groupledger.core.history import FoldSettings, TopicHistory
-    from groupledger.engine.classic.log import BoolArray, LogColumns
+    from groupledger.engine.classic.columns import BoolArray, LogColumns
 
 
 class Start(NamedTuple):

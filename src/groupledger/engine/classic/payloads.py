@@ -7,19 +7,21 @@ stand twice) is read by the careful decoders, and what these find is written aga
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from struct import error as StructError
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from groupledger.core.batch import NONE
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.ragged import owners, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
 from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said, read_told
-from groupledger.core.ragged import owners, take
-from groupledger.core.registry import READING_CLAIMS
-from groupledger.core.wire.claims import FIRST_VERSION_WITH_OWNED
-from groupledger.core.wire.consumer_columns import (
+from groupledger.core.rebalance.registry import READING_CLAIMS
+from groupledger.core.wire import columns as g
+from groupledger.core.wire.codec import DecodeFault
+from groupledger.core.wire.columns import (
     NO_VERSION,
     SubscriptionColumns,
     TopicLists,
@@ -32,17 +34,32 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.faults import DecodeFault
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, NO_GENERATION, STICKY
-from groupledger.engine.classic.codes import CodedTexts, strings, texts, written_again
-from groupledger.engine.classic.lists import IdentifiedLists, PartitionLists, TopicTimes, distinct
+from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode_value, encode_value
+from groupledger.core.wire.user_data import (
+    COOPERATIVE_STICKY,
+    FIRST_VERSION_WITH_OWNED,
+    INT32_BYTES,
+    NO_GENERATION,
+    STICKY,
+)
+from groupledger.engine.classic.columns import (
+    CodedBytes,
+    CodedTexts,
+    IdentifiedLists,
+    PartitionLists,
+    TopicTimes,
+    blobs,
+    distinct,
+    strings,
+    texts,
+    written_again,
+)
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
+    from groupledger.core.arrays.batch import LongArray
+    from groupledger.core.arrays.checksums import ByteArray
     from groupledger.core.history.topics import TopicHistory
-    from groupledger.core.segments.checksums import ByteArray
-    from groupledger.engine.classic.log import BoolArray, ByteColumn, LogColumns
-    from groupledger.engine.classic.records import GroupRecords
+    from groupledger.engine.classic.columns import BoolArray, ByteColumn, LogColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,3 +361,122 @@ def _refuse(records: GroupRecords, *payloads: tuple[LongArray, dict[int, DecodeF
         refused[of_record[member]] = True
         records.refused.setdefault(int(records.record[of_record[member]]), fault)
     return refused
+
+
+# GroupMetadata records as columns, parsed where they stand; what only the careful decoder reads is written anew.
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecords:
+    """N records with M members, those that could be read. Whoever refuses one adds to `refused`: record -> fault.
+
+    `odd` are records that the columns cannot hold.
+    """
+
+    record: LongArray  # [N] of the log
+    member_start: LongArray  # [N+1]
+    generation: LongArray
+    protocol_type: CodedTexts
+    protocol: CodedTexts
+    leader: CodedTexts
+    member_id: CodedTexts
+    instance_id: CodedTexts
+    client_id: CodedTexts
+    client_host: CodedTexts
+    subscription: CodedBytes
+    assignment: CodedBytes
+    refused: dict[int, DecodeFault]
+    odd: list[int]
+
+    @property
+    def record_of_member(self) -> LongArray:
+        """Of each member, its record among these: [M]."""
+        return owners(self.member_start)
+
+
+def read_records(log: LogColumns, record: LongArray) -> GroupRecords:
+    """The records of the log (none of them a tombstone) that hold a group's generation."""
+    values = log.values
+    data, start, end = values.data, values.start[record], values.end[record]
+    counts = g.count_members(data, start, end)
+    refused: dict[int, DecodeFault] = {}
+    odd: list[int] = []
+    again = _decoded(log, record, counts == g.UNREAD, refused, odd)
+    if again:
+        data, start, end = written_again(data, start, end, again)
+        added = np.array(list(again), np.int64)
+        counts[added] = g.count_members(data, start[added], end[added])
+    read = counts != g.UNREAD
+    found = _columns(data, record[read], g.group_columns(data, start[read], end[read], counts[read]), refused, odd)
+    _refuse_texts(log, found)
+    return found
+
+
+def _decoded(
+    log: LogColumns, record: LongArray, unread: BoolArray, refused: dict[int, DecodeFault], odd: list[int]
+) -> dict[int, bytes]:
+    """What only the careful decoder reads, by place, as bytes of a version that the columns are read from."""
+    again: dict[int, bytes] = {}
+    for place in np.flatnonzero(unread).tolist():
+        index = int(record[place])
+        try:
+            _, value = decode_value(RecordKind.GROUP_METADATA, log.values[index])
+        except DecodeFault as fault:
+            refused[index] = fault
+            continue
+        assert isinstance(value, GroupMetadata)
+        try:
+            again[place] = _plain(value)
+        except StructError:  # a text of more bytes than fit behind a short length
+            odd.append(index)
+    return again
+
+
+def _plain(group: GroupMetadata) -> bytes:
+    members = tuple(replace(member, tagged=()) for member in group.members)
+    data = encode_value(RecordKind.GROUP_METADATA, g.NEWEST_PLAIN, replace(group, members=members, tagged=()))
+    assert data is not None
+    return data
+
+
+def _columns(
+    data: ByteArray, record: LongArray, c: g.GroupColumns, refused: dict[int, DecodeFault], odd: list[int]
+) -> GroupRecords:
+    def of_group(field: int) -> CodedTexts:
+        return texts(data, c.group_at[field], c.group_size[field])
+
+    def of_member(field: int) -> CodedTexts:
+        return texts(data, c.member_at[field], c.member_size[field])
+
+    return GroupRecords(
+        record,
+        c.member_start,
+        c.generation,
+        of_group(g.PROTOCOL_TYPE),
+        of_group(g.PROTOCOL),
+        of_group(g.LEADER),
+        of_member(g.MEMBER_ID),
+        of_member(g.INSTANCE_ID),
+        of_member(g.CLIENT_ID),
+        of_member(g.CLIENT_HOST),
+        blobs(data, c.member_at[g.SUBSCRIPTION], c.member_size[g.SUBSCRIPTION]),
+        blobs(data, c.member_at[g.ASSIGNMENT], c.member_size[g.ASSIGNMENT]),
+        refused,
+        odd,
+    )
+
+
+def _refuse_texts(log: LogColumns, found: GroupRecords) -> None:
+    """Refuse the records in which a text is no UTF-8."""
+    bad = np.zeros(len(found.record), bool)
+    for column in (found.protocol_type, found.protocol, found.leader):
+        bad |= column.are_bad
+    for column in (found.member_id, found.instance_id, found.client_id, found.client_host):
+        bad[found.record_of_member[column.are_bad]] = True
+    for index in found.record[bad].tolist():
+        try:
+            decode_value(RecordKind.GROUP_METADATA, log.values[index])
+        except DecodeFault as fault:
+            found.refused[index] = fault
+        else:
+            raise AssertionError(f"the value of record {index} has a text that is no UTF-8, and decodes")

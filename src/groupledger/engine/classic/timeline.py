@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from groupledger.core.batch import NONE
-from groupledger.core.history.steps import (
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.ragged import lengths, owners, starts, take
+from groupledger.core.history.classic_kernels import (
     GENERATION,
     HEAD,
     HOLE,
@@ -16,24 +17,24 @@ from groupledger.core.history.steps import (
     GroupStates,
     GroupSteps,
     MemberCodes,
+    OwnedSlots,
+    SlotLists,
+    Transfers,
     Walked,
     group_starts,
+    transfer,
     walk,
 )
-from groupledger.core.history.transfers import OwnedSlots, SlotLists, Transfers, transfer
-from groupledger.core.ragged import lengths, owners, starts, take
-from groupledger.engine.classic.lists import distinct
+from groupledger.engine.classic.columns import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groupledger.core.batch import LongArray
+    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.history.head import Tenures
     from groupledger.core.history.writer import GroupState
-    from groupledger.engine.classic.codes import CodedTexts
-    from groupledger.engine.classic.log import LogColumns
-    from groupledger.engine.classic.payloads import Payloads
-    from groupledger.engine.classic.records import GroupRecords
+    from groupledger.engine.classic.columns import CodedTexts, LogColumns
+    from groupledger.engine.classic.payloads import GroupRecords, Payloads
 
 
 class HeadOfGroup(NamedTuple):

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -17,9 +22,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import NONE
+from groupledger.engine.arrow_lists import Column, arrow_type, integers, list_starts, valid
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
-from groupledger.tables.declaration import STRING_LIST, TOPIC_PARTITIONS
+from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, TOPIC_PARTITIONS
+
+if TYPE_CHECKING:
+    from groupledger.core.arrays.batch import LongArray
+    from groupledger.core.arrays.ragged import Mask
+
 
 BY = (c.CLUSTER_ID, c.GROUP_ID, c.OBSERVED_AT)
 """What groups are told apart by, unless the caller says otherwise: those of these that the members have."""
@@ -134,3 +147,216 @@ COUNTS = _field(
 )
 UDF_MEMBERS = StructType([*MEMBERS, COUNTS])
 """The columns of members for `assignor_udf`, which sees no table of topics: `topic_partition_counts` in each row."""
+
+
+# Tell what a column of anybody's table may be, and bring it into one Arrow form: no Python object a row.
+
+t = pa.types
+INT32_MAX = 2**31 - 1
+WIRE = arrow_type(TOPIC_ID_PARTITIONS)
+_TEXT_PARTITION = r"^(?P<topic>.+)-(?P<number>[0-9]{1,10})$"
+
+
+class ColumnKind(Enum):
+    """What values of a column mean, with the words for what its type may be."""
+
+    TEXT = "string"
+    WHOLE = "a whole number (int, or bigint)"
+    BYTES = "binary"
+    TEXTS = "array<string>"
+    RACKS = "array<array<string>>"
+    COUNTS = "map<string,int>"
+    OWNED = (
+        "array<struct<topic:string,partitions:array<int>>>, array<struct<topic:string,partition:int>>, "
+        "map<string,array<int>>, or array<string> of 'topic-3'"
+    )
+    KEY = "string, a whole number, boolean, date or timestamp"
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """Return the type without dictionaries, views, 64-bit offsets and fixed sizes."""
+    if t.is_dictionary(kind):
+        return plain(kind.value_type)
+    if t.is_large_string(kind) or t.is_string_view(kind):
+        return pa.string()
+    if t.is_large_binary(kind) or t.is_binary_view(kind):
+        return pa.binary()
+    if t.is_map(kind):
+        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+    if is_list(kind):
+        return pa.list_(plain(kind.value_type))
+    if t.is_struct(kind):
+        return pa.struct([pa.field(each.name, plain(each.type)) for each in kind])
+    return kind
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether values are lists of any layout."""
+    tests: tuple[Callable[[Any], bool], ...] = (t.is_list, t.is_large_list, t.is_fixed_size_list)
+    views = (getattr(t, name, None) for name in ("is_list_view", "is_large_list_view"))  # pyarrow 18 has them
+    return any(test(kind) for test in (*tests, *filter(None, views)))
+
+
+def may_be(kind: pa.DataType, wanted: ColumnKind) -> bool:
+    """Return whether a column of this type can be of the kind; one of nulls alone can be of any."""
+    return t.is_null(kind) or _MAY_BE[wanted](plain(kind))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(t.is_integer(kind) or t.is_floating(kind))  # pandas has floats where a number is missing
+
+
+def _is_texts(kind: pa.DataType) -> bool:
+    return is_list(kind) and bool(t.is_string(kind.value_type) or t.is_null(kind.value_type))
+
+
+def _is_numbers(kind: pa.DataType) -> bool:
+    return is_list(kind) and bool(t.is_integer(kind.value_type) or t.is_null(kind.value_type))
+
+
+def _is_owned(kind: pa.DataType) -> bool:
+    if t.is_map(kind):
+        return bool(t.is_string(kind.key_type)) and _is_numbers(kind.item_type)
+    if not is_list(kind):
+        return False
+    entry = kind.value_type
+    if not t.is_struct(entry):
+        return bool(t.is_string(entry) or t.is_null(entry))
+    fields = {each.name: each.type for each in entry}
+    named = c.TOPIC in fields and bool(t.is_string(fields[c.TOPIC]))
+    if c.PARTITIONS in fields:
+        return named and _is_numbers(fields[c.PARTITIONS])
+    return named and c.PARTITION in fields and bool(t.is_integer(fields[c.PARTITION]))
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    tests = (t.is_string, t.is_integer, t.is_boolean, t.is_date, t.is_timestamp)
+    return any(test(kind) for test in tests)
+
+
+_MAY_BE: dict[ColumnKind, Callable[[pa.DataType], bool]] = {
+    ColumnKind.TEXT: t.is_string,
+    ColumnKind.WHOLE: _is_whole,
+    ColumnKind.BYTES: lambda kind: bool(t.is_binary(kind) or t.is_string(kind)),
+    ColumnKind.TEXTS: _is_texts,
+    ColumnKind.RACKS: lambda kind: is_list(kind) and (_is_texts(kind.value_type) or bool(t.is_null(kind.value_type))),
+    ColumnKind.COUNTS: lambda kind: bool(t.is_map(kind) and t.is_string(kind.key_type) and _is_whole(kind.item_type)),
+    ColumnKind.OWNED: _is_owned,
+    ColumnKind.KEY: _is_key,
+}
+_PLAIN_TYPES = {
+    ColumnKind.TEXT: pa.string(),
+    ColumnKind.BYTES: pa.binary(),
+    ColumnKind.TEXTS: pa.list_(pa.string()),
+    ColumnKind.RACKS: pa.list_(pa.list_(pa.string())),
+    ColumnKind.COUNTS: pa.map_(pa.string(), pa.float64()),
+}
+
+
+def as_plain(array: Column, kind: ColumnKind) -> Column:
+    """Return the column in the plain type of its kind, which `may_be` has agreed to; numbers and keys as they are."""
+    wanted = _PLAIN_TYPES.get(kind, plain(array.type))
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def whole_numbers(array: Column) -> tuple[Column, Mask]:
+    """Return numbers as int64, and where one is none: NaN, a fraction, or beyond 32 bits. Null stays null."""
+    if t.is_null(array.type):
+        return pa.nulls(len(array), pa.int64()), np.zeros(len(array), np.bool_)
+    values = integers(array, 0)
+    fits = (values >= -INT32_MAX) & (values <= INT32_MAX)  # NaN is not
+    if t.is_floating(array.type):
+        fits &= values == np.floor(values)
+    wrong = ~fits & valid(array)
+    numbers = np.where(fits, values, 0).astype(np.int64)
+    return pa.array(numbers, mask=~valid(array) | wrong), wrong
+
+
+def any_of(start: LongArray, mask: Mask) -> Mask:
+    """Return which lists have a value in the mask: [n]."""
+    found: Mask = np.bincount(ragged.owners(start)[mask], minlength=len(start) - 1) > 0
+    return found
+
+
+def numbered(keys: list[Column]) -> tuple[LongArray, LongArray]:
+    """Number rows by their keys: numbers rise with the keys, null first; and a row of each number."""
+    number = np.zeros(len(keys[0]), np.int64)
+    for key in keys:
+        dictionary = key.dictionary_encode()
+        rank = np.empty(len(dictionary.dictionary) + 1, np.int64)
+        rank[pc.sort_indices(dictionary.dictionary).to_numpy()] = np.arange(1, len(rank))
+        rank[-1] = 0
+        combined = number * len(rank) + rank[integers(dictionary.indices, NONE)]
+        _, number = np.unique(combined, return_inverse=True)
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return number, first
+
+
+class OwnedLists(NamedTuple):
+    """Partitions of R rows as `array<struct<topic_id, topic, partitions>>`, and the rows that have something wrong."""
+
+    lists: Column
+    null_inside: Mask
+    negative: Mask
+    unreadable: Mask  # a text without a partition, or a number beyond 32 bits
+
+
+def owned_lists(array: Column) -> OwnedLists:
+    """Bring partitions of any of the forms into one. Of a map, which has no order, topics stand by name."""
+    if t.is_null(array.type):
+        none = np.zeros(len(array), np.bool_)
+        return OwnedLists(pa.nulls(len(array), WIRE), none, none, none)
+    array = as_plain(array, ColumnKind.OWNED)
+    start = list_starts(array.cast(pa.list_(array.type.field(0).type)) if t.is_map(array.type) else array)
+    topic, part_start, partition, unreadable, null_inside = _entries(array, start)
+    numbers, beyond = whole_numbers(partition)
+    low = integers(numbers, 0) < 0
+    owner = ragged.owners(start)
+    of_entry = [any_of(part_start, each) for each in (~valid(numbers) & ~beyond, low, beyond)]
+    null_inside = null_inside | of_entry[0] | ~valid(topic) & ~unreadable
+    masks = (
+        np.bincount(owner[each], minlength=len(array)) > 0
+        for each in (null_inside, of_entry[1], unreadable | of_entry[2])
+    )
+    values = np.where(low, 0, integers(numbers, 0)).astype(np.int32)
+    topics = pc.fill_null(topic, "")
+    fields = list(WIRE.value_type)
+    counted = pa.ListArray.from_arrays(pa.array(part_start.astype(np.int32)), pa.array(values), type=fields[-1].type)
+    entry = pa.StructArray.from_arrays([pa.nulls(len(topics), pa.string()), topics, counted], fields=fields)
+    lists = pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), entry, type=WIRE, mask=pa.array(~valid(array)))
+    return OwnedLists(lists, *masks)
+
+
+def _entries(array: Column, start: LongArray) -> tuple[Column, LongArray, Column, Mask, Mask]:
+    """Return of all entries: topics, where partitions begin, partitions, which are unreadable, which are null."""
+    if t.is_map(array.type):
+        low, high = array.offsets[0].as_py() if len(array) else 0, array.offsets[-1].as_py() if len(array) else 0
+        topic, lists = array.keys.slice(low, high - low), array.items.slice(low, high - low)
+        if array.null_count:  # what lies under a null is not its own
+            inside = np.repeat(valid(array), np.diff(integers(array.offsets, 0)))
+            topic, lists = (each.filter(pa.array(inside)) for each in (topic, lists))
+        order = pc.sort_indices(
+            pa.table({"row": ragged.owners(start), "topic": topic}), [("row", "ascending"), ("topic", "ascending")]
+        )
+        topic, lists = topic.take(order), lists.take(order)
+        return topic, list_starts(lists), pc.list_flatten(lists), _none(topic), ~valid(lists)
+    entries = pc.list_flatten(array)
+    if not t.is_struct(entries.type):
+        return _of_texts(as_plain(entries, ColumnKind.TEXT))
+    fields = dict(zip((field.name for field in entries.type), entries.flatten(), strict=True))
+    topic = fields[c.TOPIC]
+    if c.PARTITIONS in fields:
+        lists = fields[c.PARTITIONS]
+        return topic, list_starts(lists), pc.list_flatten(lists), _none(topic), ~valid(lists)
+    return topic, np.arange(len(topic) + 1), fields[c.PARTITION], _none(topic), _none(topic)
+
+
+def _of_texts(texts: Column) -> tuple[Column, LongArray, Column, Mask, Mask]:
+    found = pc.extract_regex(texts, _TEXT_PARTITION)
+    topic, number = (pc.struct_field(found, name) for name in ("topic", "number"))
+    unreadable = valid(texts) & ~valid(found)
+    return topic, np.arange(len(texts) + 1), pc.fill_null(number, "0").cast(pa.int64()), unreadable, ~valid(texts)
+
+
+def _none(array: Column) -> Mask:
+    return np.zeros(len(array), np.bool_)

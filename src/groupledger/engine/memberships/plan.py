@@ -11,16 +11,16 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.assignors.server.scenario import NAMES as SERVER_ASSIGNORS
-from groupledger.core.custom.limits import DEFAULT, CustomLimits
+from groupledger.core.custom.group import DEFAULT, CustomLimits
 from groupledger.core.custom.naming import SOLVED_ALONE, find, may_be_custom
 from groupledger.core.faults import Fault
-from groupledger.core.input_codes import ScenarioCode
-from groupledger.core.registry import BY_CLASS
-from groupledger.core.step import Form
-from groupledger.engine.calculation import Calculation
+from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.rebalance.registry import BY_CLASS
+from groupledger.core.rebalance.step import Form
+from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
+from groupledger.engine.codec import Calculation
 from groupledger.engine.memberships import declared as d
-from groupledger.engine.memberships.kinds import ColumnKind, may_be, plain
+from groupledger.engine.memberships.declared import ColumnKind, may_be, plain
 from groupledger.tables import columns as c
 
 StepMode = Literal["as-kafka", "kip"]

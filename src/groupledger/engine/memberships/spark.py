@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from groupledger.engine import rows as r
-from groupledger.engine.arrow_types import arrow_type
+from groupledger.engine.arrow_lists import arrow_type
 from groupledger.engine.buckets import parallelism
 from groupledger.engine.envelope import as_bytes
 from groupledger.engine.memberships import declared as d

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core import ragged
+from groupledger.core.arrays import ragged
 from groupledger.core.faults import Fault
 from groupledger.engine.arrow_lists import column, list_starts
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned, result_schema
-from groupledger.engine.memberships.kinds import plain
+from groupledger.engine.memberships.declared import plain
 from groupledger.engine.memberships.plan import COLUMN_TYPE
 from groupledger.tables import columns as c
 

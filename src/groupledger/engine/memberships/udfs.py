@@ -12,15 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
-from groupledger.core import ragged
-from groupledger.core.custom.limits import DEFAULT, CustomLimits
+from groupledger.core.arrays import ragged
+from groupledger.core.custom.group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import numbers
-from groupledger.engine.arrow_lists import column, list_starts, whole
-from groupledger.engine.arrow_types import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema, column, list_starts, whole
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned
-from groupledger.engine.memberships.kinds import ColumnKind, as_plain
+from groupledger.engine.memberships.declared import ColumnKind, as_plain
 from groupledger.engine.memberships.plan import AssignPlan, Chosen, StepMode, chosen_assignor, planned
 from groupledger.engine.memberships.tables import as_pandas, of_pandas
 from groupledger.tables import columns as c

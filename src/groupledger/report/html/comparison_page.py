@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.spoken import numbered
-from groupledger.report.html.consumption_chart import consumption_picture, missed_partitions
+from groupledger.report.html.charts import consumption_picture, missed_partitions
 from groupledger.report.html.page_parts import PageTable, Section
 
 if TYPE_CHECKING:
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
-    from groupledger.report.html.canvas import Drawing
+    from groupledger.report.html.charts import Drawing
 
 HEADS = (
     "script",

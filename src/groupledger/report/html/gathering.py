@@ -9,30 +9,25 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
-from groupledger.answers.group_owners import group_owners, sizes
-from groupledger.answers.over_time import hand_overs, rebalances_over_time, unit_of
-from groupledger.answers.overview import overview
+from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes, unit_of
 from groupledger.answers.reach import known
 from groupledger.answers.rows import exactly
 from groupledger.answers.scope import RequestedScope, Scope
 from groupledger.answers.skew import skew
 from groupledger.answers.storms import storms
 from groupledger.answers.timeline import timeline
-from groupledger.answers.unowned_stretches import unowned_time
-from groupledger.core.findings import Severity
-from groupledger.report.html.heat_map import MOST_ROWS
+from groupledger.answers.unowned import unowned_time
+from groupledger.core.rebalance.findings import Severity
+from groupledger.report.html.charts import MOST_ROWS
 
 if TYPE_CHECKING:
-    from groupledger.answers.audit import Audit
-    from groupledger.answers.found import Found
-    from groupledger.answers.group_owners import GroupOwners, Size
-    from groupledger.answers.over_time import Counted
-    from groupledger.answers.overview import GroupLine
+    from groupledger.answers.audit import Audit, Found
+    from groupledger.answers.group_owners import Counted, GroupLine, GroupOwners, Size
     from groupledger.answers.rows import Reader
     from groupledger.answers.skew import Skew, Skews
     from groupledger.answers.storms import Storms
     from groupledger.answers.timeline import Timeline
-    from groupledger.answers.unowned_stretches import UnownedTime
+    from groupledger.answers.unowned import UnownedTime
 
 MOST_GROUPS = 5_000
 """Groups that the index lists."""

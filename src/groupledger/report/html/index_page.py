@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.rows import GroupKey
 from groupledger.answers.spoken import assignor_of, numbered
-from groupledger.core.findings import BY_CODE, Severity
-from groupledger.core.length import stretch
-from groupledger.core.moment import iso
-from groupledger.core.short_names import shortened
-from groupledger.report.html.heat_map import heat, heat_picture
+from groupledger.core.moments import iso
+from groupledger.core.rebalance.findings import BY_CODE, Severity
+from groupledger.core.text import shortened, stretch
+from groupledger.report.html.charts import heat, heat_picture
 from groupledger.report.html.page_parts import Link, PageTable, Section, command, some
 
 if TYPE_CHECKING:
-    from groupledger.answers.found import Found
+    from groupledger.answers.audit import Found
     from groupledger.answers.storms import Share
-    from groupledger.report.html.canvas import Drawing
+    from groupledger.report.html.charts import Drawing
     from groupledger.report.html.gathering import Fleet
 
 Pages = Mapping[GroupKey, str]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from groupledger.answers.scope import Scope
-    from groupledger.report.html.canvas import Drawing
+    from groupledger.report.html.charts import Drawing
 
 INDEX = "index.html"
 PAGE_NAME = re.compile(r"(?:index|group-[a-z0-9-]{1,80})\.html")

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupledger.core.faults import Fault
+from groupledger.core.text import cell
 from groupledger.report.html.comparison_page import comparison_page
-from groupledger.report.html.folder import ReportFolder
 from groupledger.report.html.gathering import fleet, group_facts
 from groupledger.report.html.group_page import group_page
 from groupledger.report.html.index_page import index_page
-from groupledger.report.html.page_parts import INDEX, page_of
-from groupledger.report.html.rendering import comparison_html, group_html, index_html
+from groupledger.report.html.page_parts import INDEX, PAGE_NAME, Link, page_of
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from groupledger.answers.rows import Reader
     from groupledger.answers.scope import RequestedScope
     from groupledger.core.protocol.comparison import ScriptComparison
+    from groupledger.report.html.comparison_page import ComparisonPage
+    from groupledger.report.html.group_page import GroupPage
+    from groupledger.report.html.index_page import IndexPage
+
 
 LIBRARIES = ("matplotlib", "jinja2")
 
@@ -75,3 +82,112 @@ def _require_libraries() -> None:
     if missing:
         text = f"pages need {' and '.join(missing)}, not installed here: pip install 'groupledger[report]'"
         raise Fault("REPORT_MISSING", text)
+
+
+# Render pages as HTML; names are always escaped.
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def shown(value: Any) -> Any:
+        """Escape a value as a table shows it; what is HTML already stays."""
+        return value if isinstance(value, Markup) else cell(value)
+
+    environment = Environment(
+        loader=PackageLoader("groupledger.report.html"), autoescape=True, undefined=StrictUndefined, finalize=shown
+    )
+    environment.tests["link"] = lambda value: isinstance(value, Link)
+    return environment
+
+
+def group_html(page: GroupPage) -> str:
+    """Render the page of a group."""
+    return _environment().get_template("group.html").render(page=page)
+
+
+def comparison_html(page: ComparisonPage) -> str:
+    """Render the page of a comparison of scripts."""
+    return _environment().get_template("comparison.html").render(page=page)
+
+
+def index_html(page: IndexPage) -> str:
+    """Render the index."""
+    return _environment().get_template("index.html").render(page=page)
+
+
+# Write pages to their folder one at a time, each whole; other files are never touched.
+#
+# A list of our files stands in the folder. It names every file before the file is written, and until after it is gone:
+# whenever this is ended, the next report knows what is ours. The index comes last: what it links to is there.
+
+LIST = ".groupledger-report.json"
+_NEW = ".new"
+
+
+class ReportFolder:
+    """A folder of pages: `write` each page, then `finish` with the index."""
+
+    def __init__(self, place: Path) -> None:
+        """Take a new or empty folder, or one that holds a report.
+
+        Raises Fault: FOREIGN_FOLDER for one that holds anything else and no report, or that is no folder.
+        """
+        self._place = place
+        if place.exists() and not place.is_dir():
+            raise Fault("FOREIGN_FOLDER", f"{place} is a file; expected a folder, or a name that is not there yet")
+        self._before = frozenset(_listed(place) if place.exists() else ())
+        self._written: list[str] = []
+
+    def write(self, name: str, text: str) -> None:
+        """Put a page in its place; the first one creates the folder."""
+        self._place.mkdir(parents=True, exist_ok=True)
+        self._written.append(name)
+        self._list(self._before.union(self._written))
+        self._put(name, text)
+
+    def finish(self, index: str) -> None:
+        """Write the index, then remove the pages that it no longer links to."""
+        self.write(INDEX, index)
+        for name in sorted(self._before.difference(self._written)):
+            (self._place / name).unlink(missing_ok=True)
+            (self._place / f"{name}{_NEW}").unlink(missing_ok=True)
+        self._list(self._written)
+
+    def _list(self, names: Iterable[str]) -> None:
+        self._put(LIST, json.dumps({"made_by": "groupledger report html", "files": sorted(names)}, indent=1) + "\n")
+
+    def _put(self, name: str, text: str) -> None:
+        new = self._place / f"{name}{_NEW}"
+        new.unlink(missing_ok=True)  # where it is a link, what it leads to is not ours
+        new.write_text(text, encoding="utf-8", newline="\n")
+        new.replace(self._place / name)
+
+
+def _listed(place: Path) -> Iterator[str]:
+    """Return our files in the folder, by its list, ignoring names that our files never have."""
+    try:
+        told = json.loads((place / LIST).read_text(encoding="utf-8"))
+        names = [str(name) for name in told["files"]]
+    except FileNotFoundError:
+        if next(_others(place), None) is not None:
+            raise _foreign(place) from None
+        return
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _foreign(place) from error
+    yield from (name for name in names if PAGE_NAME.fullmatch(name))
+
+
+def _others(place: Path) -> Iterator[Path]:
+    """Return what is in the folder, except a list that was being written when a report was interrupted."""
+    return (each for each in place.iterdir() if each.name != f"{LIST}{_NEW}")
+
+
+def _foreign(place: Path) -> Fault:
+    return Fault(
+        "FOREIGN_FOLDER",
+        f"{place} holds files and no report of ours ({LIST}); expected a folder that is new, empty or a report: "
+        "name another, or remove this one first",
+    )

@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, promises
 from groupledger.core.assignors.clients.plan import known_topics
-from groupledger.core.scenario_groups import group_of
+from groupledger.core.scenarios.form import group_of
 from tests.core.assignors.clients.golden import PARITY, pairs, recorded
 
 UNORDERED = {"sarama-sticky", "sarama-cooperative-sticky", "kafka-go-rack-affinity"}

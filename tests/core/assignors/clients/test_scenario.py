@@ -9,7 +9,7 @@ import pytest
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
-from groupledger.core.scenario import solve, solve_lines
+from groupledger.core.scenarios.solving import solve, solve_lines
 
 
 def scenario(assignor, *topics, partitions=5, **more):

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from groupledger.core.assignors.server.scenario import solve
+from groupledger.core.scenarios.solving import solve_server_group
 
 Scenario = dict[str, Any]
 ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
@@ -71,7 +71,7 @@ def _join(draw: random.Random, scenario: Scenario, *, joining: bool) -> None:
 def _take_result(scenario: Scenario) -> None:
     """Make the result the current target: a record is written only where the set changed."""
     scenario["members"] = list(scenario["members"])
-    order = solve({**scenario, "id": None})["order"]
+    order = solve_server_group({**scenario, "id": None})["order"]
     for at, member in enumerate(scenario["members"]):
         flat = [[topic, partition] for topic, partitions in order[member["id"]] for partition in partitions]
         if sorted(flat) != sorted(member["assigned"]):

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from groupledger.core.assignors.server.scenario import solve
+from groupledger.core.scenarios.solving import solve_server_group
 from tests.core.assignors.server.scenarios import ALPHABET, WORDS
 
 Scenario = dict[str, Any]
@@ -69,7 +69,7 @@ def _uuid(draw: random.Random) -> str:
 
 def _take_result(draw: random.Random, scenario: Scenario) -> None:
     """Make the result what members have; where it is `crossed`, some have not taken, or not given up, all of it."""
-    result = solve({**scenario, "id": None})
+    result = solve_server_group({**scenario, "id": None})
     held = {member["id"]: member for member in scenario["members"]}
     scenario["members"] = [_taken(draw, scenario, held[each], result) for each in held]
 

@@ -7,12 +7,11 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from groupledger.config.sample import CAPTURES
+from groupledger.config.loading import CAPTURES
 from groupledger.core.assignors.server import Topic, TopicId, assign, encode
-from groupledger.core.assignors.server.answer import written
-from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
-from groupledger.core.assignors.server.log import follow
-from groupledger.core.assignors.server.order import JOINED, LEFT, REWRITTEN
+from groupledger.core.assignors.server.assign import written
+from groupledger.core.assignors.server.judgement import TargetCertainty, certainty, follow
+from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN
 from groupledger.core.wire.offsets_log import decode
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
-from groupledger.core.assignors.server.answer import written
-from groupledger.core.assignors.server.certainty import TargetCertainty, _topics_compete, certainty
+from groupledger.core.assignors.server.assign import written
+from groupledger.core.assignors.server.judgement import TargetCertainty, _topics_compete, certainty
 
 TOPICS = {f"t{at}": Topic(TopicId(bytes([at]) * 16), 5 + at) for at in range(4)}
 COMPETE = TargetCertainty.UNLESS_NEIGHBOURS_COMPETE

@@ -8,10 +8,17 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.assignors.server import ServerMember, Topic, TopicId
-from groupledger.core.assignors.server.certainty import TargetCertainty
-from groupledger.core.assignors.server.judgement import IdentifiedChange, TopicView, judge, judge_snapshots, views
-from groupledger.core.assignors.server.log import WrittenTarget
-from groupledger.core.verdict import Verdict
+from groupledger.core.assignors.server.judgement import (
+    IdentifiedChange,
+    TargetCertainty,
+    TopicView,
+    WrittenTarget,
+    judge,
+    judge_snapshots,
+    views,
+)
+from groupledger.core.rebalance.verdict import Verdict
+from groupledger.core.wire.codec import uuid_text
 from groupledger.core.wire.offsets_log import (
     AssignedTopic,
     ConsumerGroupMetadata,
@@ -22,7 +29,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )
-from groupledger.core.wire.primitives import uuid_text
 from tests.core.assignors.server.test_captures import listings, targets
 
 T, U = TopicId(b"t" * 16), TopicId(b"u" * 16)

@@ -5,10 +5,9 @@ import uuid
 import numpy as np
 import pytest
 
-from groupledger.core.assignors.server.changes import with_room
-from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
-from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
-from groupledger.core.assignors.server.order import (
+from groupledger.core.arrays.java_orders import TREE
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
+from groupledger.core.assignors.server.orders import (
     JOINED,
     LEFT,
     REWRITTEN,
@@ -21,7 +20,8 @@ from groupledger.core.assignors.server.order import (
     walk,
     walk_added,
 )
-from groupledger.core.javaorder import TREE
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
+from groupledger.core.assignors.server.uniform import with_room
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 import pytest
 
-from groupledger.core.assignors.server import assign, encode, exact
-from groupledger.core.assignors.server.answer import path_word, written
-from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
-from groupledger.core.assignors.server.order import table_size
-from groupledger.core.assignors.server.scenario import read, solve
+from groupledger.core.assignors.server import assign, encode, iteration_orders
+from groupledger.core.assignors.server.assign import path_word, written
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
+from groupledger.core.assignors.server.orders import table_size
+from groupledger.core.scenarios.solving import read, solve_server_group
 from tests.core.assignors.golden import gold
 
 RECORDED = ("server-homog", "server-hetero", "server-chain")
@@ -56,8 +56,8 @@ def test_who_joined_and_who_left_is_needed():
 
 
 def test_trees_are_emulated(monkeypatch):
-    kept = exact.record
-    monkeypatch.setattr(exact, "record", lambda *given: kept(*given)[::-1])
+    kept = iteration_orders.record
+    monkeypatch.setattr(iteration_orders, "record", lambda *given: kept(*given)[::-1])
     assert differences(gold("server-live")[:12]) != []
     monkeypatch.undo()
     assert differences(gold("server-live")[:12]) == []
@@ -66,7 +66,7 @@ def test_trees_are_emulated(monkeypatch):
 @pytest.mark.parametrize("name", RECORDED)
 def test_solve_answers_the_whole_result(name):
     for pair in gold(name)[::50]:
-        assert solve(pair["scenario"]) == pair["result"]
+        assert solve_server_group(pair["scenario"]) == pair["result"]
 
 
 def test_java_tables_are_walked_as_java_walks_them():

@@ -14,12 +14,12 @@ from groupledger.core.assignors.server import (
     Topic,
     TopicId,
     encode,
-    heterogeneous,
-    range_,
-    record,
+    iteration_orders,
+    server_range,
+    uniform,
 )
-from groupledger.core.assignors.server.balancer import balancer, next_most, topic_is_level
-from groupledger.core.assignors.server.walks import group_at
+from groupledger.core.assignors.server.iteration_orders import group_at
+from groupledger.core.assignors.server.uniform import balancer, next_most, topic_is_level
 
 
 def test_a_topic_is_level_where_no_two_seats_differ_by_two():
@@ -37,9 +37,9 @@ def test_balancing_ends_after_kafkas_maximum_of_rounds(monkeypatch):
         asked.append(topic)
         return used + 1
 
-    monkeypatch.setattr(heterogeneous, "_level", moves_one)
+    monkeypatch.setattr(uniform, "_level", moves_one)
     plan: Any = SimpleNamespace(seat_start=[0, 2, 3, 5], owner_start=[0, 1, 2, 3])
-    _, used = heterogeneous._even_out(plan, np.arange(3, dtype=np.int32), np.empty((100, 3), np.int32), 0)
+    _, used = uniform._even_out(plan, np.arange(3, dtype=np.int32), np.empty((100, 3), np.int32), 0)
     assert asked == [0, 2] * 16
     assert used == 32
 
@@ -47,9 +47,9 @@ def test_balancing_ends_after_kafkas_maximum_of_rounds(monkeypatch):
 def test_topics_are_evened_out_until_none_has_moved_since_its_last_turn(monkeypatch):
     """Of three, the second moves in the first round and the first in the second; then the others have their turn."""
     moves = [0, 1, 0, 1, 0, 0]
-    monkeypatch.setattr(heterogeneous, "_level", lambda plan, topic, log, used: used + moves.pop(0))
+    monkeypatch.setattr(uniform, "_level", lambda plan, topic, log, used: used + moves.pop(0))
     plan: Any = SimpleNamespace(seat_start=[0, 2, 4, 6], owner_start=[0, 1, 2, 3])
-    assert heterogeneous._even_out(plan, np.arange(3, dtype=np.int32), np.empty((8, 3), np.int32), 0)[1] == 2
+    assert uniform._even_out(plan, np.arange(3, dtype=np.int32), np.empty((8, 3), np.int32), 0)[1] == 2
     assert moves == []
 
 
@@ -71,8 +71,8 @@ def test_range_leaves_topics_without_a_share_out_of_a_members_map(shares, order)
     id_hash = np.array([16, 0, 32, 48, 64, 80, 96, 112, 128], np.int32)
     quota, none, topic = np.array(shares, np.int32), np.zeros(9, np.int32), np.empty(9, np.int32)
     group: Any = SimpleNamespace(id_hash=id_hash)
-    dealt = range_.Shares(quota, none.copy(), none.copy(), none.copy())
-    assert range_._write(group, dealt, np.arange(9, dtype=np.int32), 16, 0, topic, np.empty(9, np.int32))
+    dealt = server_range.Shares(quota, none.copy(), none.copy(), none.copy())
+    assert server_range._write(group, dealt, np.arange(9, dtype=np.int32), 16, 0, topic, np.empty(9, np.int32))
     assert topic[: len(order)].tolist() == order
 
 
@@ -80,8 +80,8 @@ def test_topics_without_partitions_are_in_no_bucket_and_not_walked():
     arrays = {"topic": np.array([0, 1]), "size": np.array([0, 1]), "high": np.zeros(2, np.int64)}
     slots: Any = SimpleNamespace(**arrays)
     id_hash = np.zeros(2, np.int32)
-    assert record._chains(id_hash, slots, 2, 16).tolist() == [1, *[0] * 15]
-    assert record._walk_map(id_hash, slots, 2, 16).tolist() == [1]
+    assert iteration_orders._chains(id_hash, slots, 2, 16).tolist() == [1, *[0] * 15]
+    assert iteration_orders._walk_map(id_hash, slots, 2, 16).tolist() == [1]
 
 
 def test_a_group_of_a_batch_has_its_own_topics():
@@ -95,4 +95,4 @@ def test_a_group_of_a_batch_has_its_own_topics():
 
 def test_topics_that_a_write_kept_are_walked_too_unless_emptied():
     slots: Any = SimpleNamespace(topic=np.array([0, 1]), size=np.array([0, 1]), high=np.ones(2, np.int64))
-    assert record._walk_map(np.zeros(2, np.int32), slots, 2, 16).tolist() == [1]
+    assert iteration_orders._walk_map(np.zeros(2, np.int32), slots, 2, 16).tolist() == [1]

@@ -6,15 +6,13 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
-from groupledger.core.assignors.server.answer import failure, written
-from groupledger.core.assignors.server.assign import _offenders
-from groupledger.core.assignors.server.changes import CurrentTargets
-from groupledger.core.assignors.server.scenario import read, solve
-from groupledger.core.batch import NONE
+from groupledger.core.assignors.server.assign import _offenders, failure, written
+from groupledger.core.assignors.server.uniform import CurrentTargets
 from groupledger.core.faults import Fault
-from groupledger.core.scenario import solve as solve_any
-from groupledger.core.scenario import solve_lines
+from groupledger.core.scenarios.solving import read, solve_lines, solve_server_group
+from groupledger.core.scenarios.solving import solve as solve_any
 
 from .scenarios import chains
 
@@ -27,7 +25,7 @@ def held(record):
 
 @pytest.fixture(scope="module")
 def solved():
-    return [(scenario, solve(scenario)) for scenario in chains(seed=3, groups=60, rounds=4)]
+    return [(scenario, solve_server_group(scenario)) for scenario in chains(seed=3, groups=60, rounds=4)]
 
 
 def test_each_partition_of_a_subscribed_topic_has_one_owner_who_subscribes(solved):
@@ -60,7 +58,7 @@ def test_nothing_moves_when_nothing_changed(solved):
     assert len(alike) > 50
     for scenario, result in alike:
         again = [{**member, "assigned": result["assignment"][member["id"]]} for member in scenario["members"]]
-        second = solve({**scenario, "members": again})
+        second = solve_server_group({**scenario, "members": again})
         assert second["assignment"] == result["assignment"]
 
 

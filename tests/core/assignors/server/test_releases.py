@@ -10,12 +10,19 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.assignors.server import ASSIGNORS, ServerMember, Topic, TopicId, encode
-from groupledger.core.assignors.server.answer import path_word, written
-from groupledger.core.assignors.server.assign import EARLIER
-from groupledger.core.assignors.server.judgement import IdentifiedChange, TopicView, judge, judge_snapshots, views
-from groupledger.core.assignors.server.log import WrittenTarget, follow
-from groupledger.core.assignors.server.scenario import read
-from groupledger.core.verdict import Verdict
+from groupledger.core.assignors.server.assign import EARLIER, path_word, written
+from groupledger.core.assignors.server.judgement import (
+    IdentifiedChange,
+    TopicView,
+    WrittenTarget,
+    follow,
+    judge,
+    judge_snapshots,
+    views,
+)
+from groupledger.core.rebalance.verdict import Verdict
+from groupledger.core.scenarios.solving import read
+from groupledger.core.wire.codec import uuid_bytes, uuid_text
 from groupledger.core.wire.offsets_log import (
     AssignedTopic,
     ConsumerGroupMetadata,
@@ -28,7 +35,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMetadata,
     decode,
 )
-from groupledger.core.wire.primitives import uuid_bytes, uuid_text
 from tests.core.assignors.golden import PARITY
 from tests.core.assignors.server.test_captures import raw
 

@@ -1,8 +1,8 @@
 """Share groups: every recorded pair of Kafka's own `simple` assignor, and what the assignor promises."""
 
 from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId
-from groupledger.core.assignors.server.scenario import solve
 from groupledger.core.assignors.server.simple import assign_simple
+from groupledger.core.scenarios.solving import solve_server_group
 from tests.core.assignors.golden import gold
 
 
@@ -18,7 +18,7 @@ def test_all_recorded_targets_are_equal_and_changed_ones_in_the_order_of_the_rec
     assert {pair["result"]["path"] for pair in recorded} == {"homogeneous", "heterogeneous"}
     for pair in recorded:
         scenario, kafka = pair["scenario"], pair["result"]
-        ours = solve(scenario)
+        ours = solve_server_group(scenario)
         before = {
             each["id"]: sorted((topic, number) for topic, number in each["assigned"]) for each in scenario["members"]
         }

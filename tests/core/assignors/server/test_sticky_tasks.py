@@ -4,11 +4,16 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.assignors.server.scenario import solve
-from groupledger.core.assignors.server.sticky_tasks import assign_tasks
-from groupledger.core.assignors.server.task_group import MemberTasks, SubtopologyTasks, Task, TaskGroup, TaskMember
-from groupledger.core.assignors.server.task_scenario import read_tasks
+from groupledger.core.assignors.server.tasks import (
+    MemberTasks,
+    SubtopologyTasks,
+    Task,
+    TaskGroup,
+    TaskMember,
+    assign_tasks,
+)
 from groupledger.core.faults import Fault
+from groupledger.core.scenarios.solving import read_tasks, solve_server_group
 from tests.core.assignors.golden import gold
 from tests.core.assignors.server.task_scenarios import task_chains
 
@@ -18,7 +23,7 @@ def test_all_recorded_targets_are_equal():
     recorded = gold("server-sticky")
     assert len(recorded) > 300
     for pair in recorded:
-        assert solve(pair["scenario"]) == pair["result"], pair["scenario"]["id"]
+        assert solve_server_group(pair["scenario"]) == pair["result"], pair["scenario"]["id"]
 
 
 def test_the_recorded_groups_are_of_many_kinds():
@@ -118,6 +123,6 @@ def test_a_group_without_members_has_no_targets():
 def test_a_malformed_scenario_says_where(change, complaint):
     fine = {"assignor": "server-sticky", "subtopologies": {"0": {"tasks": 2}}, "members": []}
     with pytest.raises(Fault) as told:
-        solve({**fine, **change})
+        solve_server_group({**fine, **change})
     assert told.value.code == "BAD_SCENARIO"
     assert complaint in told.value.message

@@ -11,9 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode, exact, record
-from groupledger.core.assignors.server.answer import written
-from groupledger.core.javaorder import TREE
+from groupledger.core.arrays.java_orders import TREE
+from groupledger.core.assignors.server import (
+    ServerGroup,
+    ServerMember,
+    Topic,
+    TopicId,
+    assign,
+    encode,
+    iteration_orders,
+)
+from groupledger.core.assignors.server.assign import written
 
 CRAFTED = ["".join(pair) for pair in product(("Aa", "BB"), repeat=4)]  # sixteen texts of one hash
 PLAIN = [f"plain-{number}" for number in range(16)]
@@ -47,13 +55,13 @@ def holding(some):
 )
 def test_a_tree_is_asked(assignor, crafted, asked, monkeypatch):
     calls = []
-    kept = getattr(exact, asked)
+    kept = getattr(iteration_orders, asked)
 
     def counted(*given, **named):
         calls.append(asked)
         return kept(*given, **named)
 
-    monkeypatch.setattr(exact, asked, counted)
+    monkeypatch.setattr(iteration_orders, asked, counted)
     batch, _ = encode([group(PLAIN, PLAIN), crafted])
     result = assign(assignor, batch)
     assert result.bad_topic.tolist() == result.bad_partition.tolist() == [-1, -1]
@@ -87,7 +95,7 @@ def test_the_first_members_subscription_orders_the_topics_of_range(before):
 @pytest.mark.parametrize("assignor", ["range", "uniform"])
 def test_plain_names_ask_no_tree(assignor, monkeypatch):
     for name in ("range_record", "shared_topics", "member_order", "record", "target"):
-        monkeypatch.setattr(exact, name, lambda *_, **__: pytest.fail("asked"))
+        monkeypatch.setattr(iteration_orders, name, lambda *_, **__: pytest.fail("asked"))
     alike, mixed = group(PLAIN, PLAIN), group(PLAIN, PLAIN, mixed=True)
     batch, _ = encode([alike, mixed, holding(alike), holding(mixed)])
     assign(assignor, batch)
@@ -99,6 +107,6 @@ def test_topics_that_a_record_adds_to_one_bucket_count_towards_a_tree(together, 
     rows: Any = SimpleNamespace(row_topic=np.arange(together), row_partition=np.zeros(together, np.int32))
     topic, size, row = (np.zeros(together, np.int32) for _ in range(3))
     slots: Any = SimpleNamespace(topic=topic, size=size, row=row)
-    id_hash, none_yet = np.zeros(together, np.int32), np.full(together, record.NONE_YET)
-    capacity, count = record._replay_map(id_hash, none_yet, rows, slots, 0)
+    id_hash, none_yet = np.zeros(together, np.int32), np.full(together, iteration_orders.NONE_YET)
+    capacity, count = iteration_orders._replay_map(id_hash, none_yet, rows, slots, 0)
     assert (capacity == TREE, count) == (tree, together)

@@ -1,7 +1,7 @@
 """Run assignors of client libraries other than Kafka's Java client, one group at a time.
 
-For attribution (`core.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)`. Each
-is checked against the library's own answers (tests/data/parity-clients, tests/oracle/libraries). Versions:
+For attribution (`core.rebalance.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group)`.
+Each is checked against the library's own answers (tests/data/parity-clients, tests/oracle/libraries). Versions:
 kafka-python 3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0.
 """
 
@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from groupledger.core.assignors.clients import kip54, librdkafka, promises, ranges, turns
-from groupledger.core.assignors.clients.choices import PossiblePlans
+from groupledger.core.assignors.clients import kip54, promises, topic_by_topic
 from groupledger.core.assignors.clients.franz_go import franz_go_cooperative_sticky, franz_go_sticky
-from groupledger.core.assignors.clients.plan import LeaderPlan
+from groupledger.core.assignors.clients.plan import LeaderPlan, PossiblePlans
 from groupledger.core.custom.group import Group
 
 __all__ = ["CLIENT_ASSIGNORS", "ClientAssignor", "LeaderPlan", "PossiblePlans"]
@@ -55,27 +54,27 @@ def _by_chance(group: Group, leader: str | None) -> PossiblePlans:
 STICKY, COOPERATIVE = "sticky", "cooperative-sticky"
 
 _ALL = (
-    ClientAssignor("kafka-python", "range", _one(ranges.kafka_python_range)),
-    ClientAssignor("kafka-python", "roundrobin", _one(turns.kafka_python_roundrobin)),
+    ClientAssignor("kafka-python", "range", _one(topic_by_topic.kafka_python_range)),
+    ClientAssignor("kafka-python", "roundrobin", _one(topic_by_topic.kafka_python_roundrobin)),
     ClientAssignor("kafka-python", STICKY, kip54.kafka_python_sticky, promises.keeps_sticky),
     ClientAssignor("kafka-python", COOPERATIVE, kip54.kafka_python_cooperative_sticky, promises.keeps_cooperative),
-    ClientAssignor("aiokafka", "range", _one(ranges.aiokafka_range)),
-    ClientAssignor("aiokafka", "roundrobin", _one(turns.aiokafka_roundrobin)),
+    ClientAssignor("aiokafka", "range", _one(topic_by_topic.aiokafka_range)),
+    ClientAssignor("aiokafka", "roundrobin", _one(topic_by_topic.aiokafka_roundrobin)),
     ClientAssignor("aiokafka", STICKY, kip54.aiokafka_sticky, promises.keeps_sticky),
-    ClientAssignor("kafkajs", "RoundRobinAssigner", _one(turns.kafkajs_roundrobin)),
-    ClientAssignor("librdkafka", "range", _one(ranges.librdkafka_range), sorts_topics=False),
-    ClientAssignor("librdkafka", "roundrobin", _one(turns.librdkafka_roundrobin)),
-    ClientAssignor("librdkafka", COOPERATIVE, _one(librdkafka.librdkafka_cooperative_sticky), sorts_topics=False),
-    ClientAssignor("franz-go", "range", _one(ranges.franz_go_range)),
-    ClientAssignor("franz-go", "roundrobin", _one(turns.franz_go_roundrobin)),
+    ClientAssignor("kafkajs", "RoundRobinAssigner", _one(topic_by_topic.kafkajs_roundrobin)),
+    ClientAssignor("librdkafka", "range", _one(topic_by_topic.librdkafka_range), sorts_topics=False),
+    ClientAssignor("librdkafka", "roundrobin", _one(topic_by_topic.librdkafka_roundrobin)),
+    ClientAssignor("librdkafka", COOPERATIVE, _one(topic_by_topic.librdkafka_cooperative_sticky), sorts_topics=False),
+    ClientAssignor("franz-go", "range", _one(topic_by_topic.franz_go_range)),
+    ClientAssignor("franz-go", "roundrobin", _one(topic_by_topic.franz_go_roundrobin)),
     ClientAssignor("franz-go", STICKY, franz_go_sticky, promises.keeps_sticky),
     ClientAssignor("franz-go", COOPERATIVE, franz_go_cooperative_sticky, promises.keeps_cooperative),
-    ClientAssignor("sarama", "range", _one(ranges.sarama_range), sorts_topics=False),
-    ClientAssignor("sarama", "roundrobin", _one(turns.sarama_roundrobin), sorts_topics=False),
+    ClientAssignor("sarama", "range", _one(topic_by_topic.sarama_range), sorts_topics=False),
+    ClientAssignor("sarama", "roundrobin", _one(topic_by_topic.sarama_roundrobin), sorts_topics=False),
     ClientAssignor("sarama", STICKY, _by_chance, promises.keeps_sarama_sticky),
     ClientAssignor("sarama", COOPERATIVE, _by_chance, promises.keeps_sarama_cooperative),
-    ClientAssignor("kafka-go", "range", _one(ranges.kafka_go_range), sorts_topics=False),
-    ClientAssignor("kafka-go", "roundrobin", _one(turns.kafka_go_roundrobin), sorts_topics=False),
+    ClientAssignor("kafka-go", "range", _one(topic_by_topic.kafka_go_range), sorts_topics=False),
+    ClientAssignor("kafka-go", "roundrobin", _one(topic_by_topic.kafka_go_roundrobin), sorts_topics=False),
     ClientAssignor("kafka-go", "rack-affinity", _by_chance, promises.keeps_rack_affinity),
 )
 CLIENT_ASSIGNORS = {each.name: each for each in _ALL}

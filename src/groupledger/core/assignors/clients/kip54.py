@@ -11,15 +11,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.assignors.clients.choices import Choices, PossiblePlans, most_runs
-from groupledger.core.assignors.clients.net_moves import NetMoves
-from groupledger.core.assignors.clients.plan import LeaderPlan
+from groupledger.core.assignors.clients.plan import Choices, LeaderPlan, PossiblePlans, most_runs
 from groupledger.core.custom.group import Group, Member, TopicPartition
-from groupledger.core.wire.user_data import (
-    STICKY,
-    UserDataForm,
-    decode_user_data,
-)
+from groupledger.core.wire.user_data import STICKY, UserDataForm, decode_user_data
+
+Pair = tuple[str, str]
+"""From, to."""
+
+
+@dataclass(slots=True)
+class NetMoves:
+    """The net move of each partition."""
+
+    of: dict[TopicPartition, Pair] = field(default_factory=dict)
+
+    def record(self, partition: TopicPartition, holder: str, to: str) -> None:
+        """Record a move from the owner to another member; a partition that returns to its start did not move."""
+        source, at = self.of.pop(partition, (holder, holder))
+        if at != holder:
+            raise KeyError(partition)
+        if source != to:
+            self.of[partition] = (source, to)
+
+    def opposite(self, partition: TopicPartition, holder: str, to: str) -> list[TopicPartition]:
+        """Return the topic's partitions that moved the opposite way, in order of their moves."""
+        source = self.of.get(partition, (holder, holder))[0]
+        return [each for each, pair in self.of.items() if each.topic == partition.topic and pair == (to, source)]
+
 
 StatedClaim = tuple[tuple[TopicPartition, ...], int]
 """What a member claims, and its generation; -1: not stated."""

@@ -6,8 +6,17 @@ Sets and the order of the records are Kafka's, so a result can be the next round
 from __future__ import annotations
 
 from groupledger.core.assignors.server.assign import ASSIGNORS, assign
-from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
-from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerPath, ServerStatus
+from groupledger.core.assignors.server.server_group import (
+    ServerAssignment,
+    ServerBatch,
+    ServerGroup,
+    ServerMember,
+    ServerPath,
+    ServerStatus,
+    Topic,
+    TopicId,
+    encode,
+)
 
 __all__ = [
     "ASSIGNORS",

@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.assignors.server import exact
-from groupledger.core.assignors.server.changes import CurrentTargets
-from groupledger.core.assignors.server.range_ import count_batch, sorted_members, write_batch
-from groupledger.core.assignors.server.record import fresh_sizes
-from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch
-from groupledger.core.assignors.server.uniform import count_records, decide, write_records
-from groupledger.core.assignors.server.walks import (
+from groupledger.core.arrays.kernels import run
+from groupledger.core.assignors.server import iteration_orders
+from groupledger.core.assignors.server.iteration_orders import (
     find_paths,
+    fresh_sizes,
     group_at,
     walk_members,
     walk_shared,
     walk_targets,
 )
-from groupledger.core.kernels import run
+from groupledger.core.assignors.server.server_group import (
+    Names,
+    ServerAssignment,
+    ServerBatch,
+    ServerPath,
+    ServerStatus,
+)
+from groupledger.core.assignors.server.server_range import count_batch, sorted_members, write_batch
+from groupledger.core.assignors.server.uniform import CurrentTargets, count_records, decide, write_records
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.batch import IntArray
+    from groupledger.core.arrays.batch import IntArray
 
 
 class Walks(NamedTuple):
@@ -120,13 +125,13 @@ def find_walks(batch: ServerBatch) -> tuple[IntArray, Walks]:
     run(walk_members, batch, order, crowded, cells=cells)
     for group in np.flatnonzero(crowded).tolist():
         seats = slice(batch.member_start[group], batch.member_start[group + 1])
-        order[seats] = exact.member_order(batch, group, order[seats])
+        order[seats] = iteration_orders.member_order(batch, group, order[seats])
     shared, count, crowded = np.empty(len(batch.name_hash), np.int32), np.zeros(groups, np.int32), crowded.copy()
     crowded[:] = False
     run(walk_shared, batch, order, path, shared, count, crowded, cells=cells)
     for group in np.flatnonzero(crowded).tolist():
         first = batch.member_start[group] + order[batch.member_start[group]]
-        walked = exact.shared_topics(exact.TopicKeys(batch, group), _named(batch, first))
+        walked = iteration_orders.shared_topics(iteration_orders.TopicKeys(batch, group), _named(batch, first))
         shared[batch.topic_start[group] :][: len(walked)] = walked
     return path, Walks(order, shared, count, _owned(batch))
 
@@ -137,8 +142,8 @@ def _owned(batch: ServerBatch) -> CurrentTargets:
     run(walk_targets, batch, topic, partition, tree, cells=_cells(batch))
     for member in np.flatnonzero(tree).tolist():
         held = slice(batch.target_start[member], batch.target_start[member + 1])
-        record = exact.pairs(batch.target_topic[held], batch.target_partition[held])
-        topic[held], partition[held] = exact.columns(exact.target(_topics(batch, member), record))
+        record = iteration_orders.pairs(batch.target_topic[held], batch.target_partition[held])
+        topic[held], partition[held] = iteration_orders.columns(iteration_orders.target(_topics(batch, member), record))
     return CurrentTargets(topic, partition)
 
 
@@ -165,10 +170,10 @@ def _write_trees(
         mine = mine[mine[:, 0] == member - batch.member_start[group]]
         held = slice(batch.target_start[member], batch.target_start[member + 1])
         fresh = fresh_sizes(group_at(batch, group), bool(result.path[group]))
-        walked = exact.record(
-            exact.TopicKeys(batch, group),
-            exact.pairs(owned.topic[held], owned.partition[held]),
-            exact.pairs(mine[:, 1], mine[:, 2]),
+        walked = iteration_orders.record(
+            iteration_orders.TopicKeys(batch, group),
+            iteration_orders.pairs(owned.topic[held], owned.partition[held]),
+            iteration_orders.pairs(mine[:, 1], mine[:, 2]),
             fresh,
         )
         _put(result, member, walked)
@@ -178,26 +183,68 @@ def _write_range_tree(batch: ServerBatch, result: ServerAssignment, member: int)
     group = _group_of(batch, member)
     homogeneous = bool(result.path[group])
     first = batch.member_start[group] + sorted_members(group_at(batch, group))[0]
-    topics, named = exact.TopicKeys(batch, group), _named(batch, first if homogeneous else member)
-    known = len(exact.subscription(topics, named))
-    capacity = exact.range_capacity(len(named), known, homogeneous=homogeneous)
+    topics, named = iteration_orders.TopicKeys(batch, group), _named(batch, first if homogeneous else member)
+    known = len(iteration_orders.subscription(topics, named))
+    capacity = iteration_orders.range_capacity(len(named), known, homogeneous=homogeneous)
     mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
-    given = exact.pairs(result.assigned_topic[mine], result.assigned_partition[mine])
-    _put(result, member, exact.range_record(topics, named, capacity, given))
+    given = iteration_orders.pairs(result.assigned_topic[mine], result.assigned_partition[mine])
+    _put(result, member, iteration_orders.range_record(topics, named, capacity, given))
 
 
-def _put(result: ServerAssignment, member: int, walked: exact.Pairs) -> None:
+def _put(result: ServerAssignment, member: int, walked: iteration_orders.Pairs) -> None:
     mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
-    result.assigned_topic[mine], result.assigned_partition[mine] = exact.columns(walked)
+    result.assigned_topic[mine], result.assigned_partition[mine] = iteration_orders.columns(walked)
 
 
 def _group_of(batch: ServerBatch, member: int) -> int:
     return int(np.searchsorted(batch.member_start, member, side="right")) - 1
 
 
-def _topics(batch: ServerBatch, member: int) -> exact.TopicKeys:
-    return exact.TopicKeys(batch, _group_of(batch, member))
+def _topics(batch: ServerBatch, member: int) -> iteration_orders.TopicKeys:
+    return iteration_orders.TopicKeys(batch, _group_of(batch, member))
 
 
 def _named(batch: ServerBatch, member: int) -> IntArray:
     return batch.subscription_topic[batch.subscription_start[member] : batch.subscription_start[member + 1]]
+
+
+# Convert a server-side assignment to names: the coordinator's records, and Kafka's error if it fails.
+
+TargetRows = dict[str, list[tuple[str, list[int]]]]
+"""Topics and partitions of each member, in the order of its record."""
+
+PATHS = {ServerPath.HOMOGENEOUS: "homogeneous", ServerPath.HETEROGENEOUS: "heterogeneous"}
+
+
+def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: int) -> TargetRows:
+    """Return each member's topics and partitions in the order of its target record: {"m": [("orders", [0, 2])]}."""
+    first_topic = int(batch.topic_start[group])
+    records: TargetRows = {}
+    for member in range(batch.member_start[group], batch.member_start[group + 1]):
+        record: list[tuple[str, list[int]]] = []
+        mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
+        pairs = zip(result.assigned_topic[mine].tolist(), result.assigned_partition[mine].tolist(), strict=True)
+        for local, partition in pairs:
+            topic = names.topics[first_topic + local] or ""
+            if not record or record[-1][0] != topic:
+                record.append((topic, []))
+            record[-1][1].append(partition)
+        records[names.members[member]] = record
+    return records
+
+
+def path_word(result: ServerAssignment, group: int) -> str:
+    """Return `homogeneous` or `heterogeneous`."""
+    return PATHS[ServerPath(int(result.path[group]))]
+
+
+def failure(batch: ServerBatch, result: ServerAssignment, group: int) -> str | None:
+    """Return the class and message of what Kafka throws; None if it answers."""
+    status = ServerStatus(int(result.status[group]))
+    if status == ServerStatus.OK:
+        return None
+    if status == ServerStatus.LEFT_UNASSIGNED:
+        return "PartitionAssignorException: Partitions were left unassigned"
+    partition = int(result.bad_partition[group])
+    count = int(batch.topic_partitions[batch.topic_start[group] + result.bad_topic[group]])
+    return f"ArrayIndexOutOfBoundsException: Index {partition} out of bounds for length {count}"

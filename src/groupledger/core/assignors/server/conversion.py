@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from groupledger.core.assignors.server.answer import failure, written
-from groupledger.core.assignors.server.assign import assign
-from groupledger.core.assignors.server.group import ServerGroup, ServerMember, Topic, TopicId, encode
+from groupledger.core.assignors.server.assign import assign, failure, written
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.faults import Fault
-from groupledger.core.wire.primitives import uuid_bytes
+from groupledger.core.wire.codec import uuid_bytes
 
 Owned = frozenset[tuple[str, int]]
 ListedTopics = Mapping[str, tuple[str | None, int]]

@@ -8,21 +8,51 @@ records show a later release. `judge_snapshots` goes from a group's records to t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from groupledger.core.assignors.server.answer import written as records_of
+import numpy as np
+
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, spread
+from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.server.assign import ASSIGNORS, EARLIER
-from groupledger.core.assignors.server.certainty import TargetCertainty, certainty
-from groupledger.core.assignors.server.group import Topic, TopicId, TopicIdNumbers, encode
-from groupledger.core.assignors.server.log import Logged, WrittenTarget, follow
-from groupledger.core.assignors.server.spec import ServerAssignment, ServerBatch, ServerStatus
+from groupledger.core.assignors.server.assign import written as records_of
+from groupledger.core.assignors.server.iteration_orders import ServerGroupView, find_paths, group_at
+from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN, after_changes, copy_size
+from groupledger.core.assignors.server.server_group import (
+    ServerAssignment,
+    ServerBatch,
+    ServerGroup,
+    ServerMember,
+    ServerStatus,
+    Topic,
+    TopicId,
+    TopicIdNumbers,
+    encode,
+    is_homogeneous,
+)
 from groupledger.core.faults import Fault
-from groupledger.core.listings import last_change
-from groupledger.core.moment import MICROS_A_MILLI
-from groupledger.core.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
+from groupledger.core.log.listings import last_change
+from groupledger.core.moments import MICROS_A_MILLI
+from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
+from groupledger.core.rebalance.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
+from groupledger.core.wire.codec import uuid_bytes
+from groupledger.core.wire.offsets_log import (
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    LogRecord,
+    MemberMetadata,
+    RecordKind,
+    RegularExpression,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
 
 TargetRecords = Mapping[str, TopicIdNumbers]
 SETS_ALONE = (Verdict.EQUAL_SETS, UNLESS_NEIGHBOURS[Verdict.EQUAL_SETS])
@@ -246,3 +276,330 @@ def _by_topic(lists: TargetRecords) -> dict[str, set[tuple[bytes, int]]]:
         for member, partitions in lists.items()
         if partitions
     }
+
+
+# Tell how certain a recomputed `uniform` target is, if the group was read from `__consumer_offsets`.
+#
+# The log shows members, subscriptions and targets in order. How large the group's table once was, and which member
+# joined before which, it shows only if it is uncompacted since the coordinator loaded the group. Otherwise the order
+# of
+# two members is unknown only if they share a bucket of the HashMap that the assignor iterates over *and* a slot of the
+# smallest TimelineHashMap that fits the group: slots are upper bits of one hash, so a larger table never changes the
+# order of two members in different slots. Without such a pair the answer is exact. `range` depends on none of this.
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
+
+    Flags = NDArray[np.bool_] | Sequence[bool]
+
+
+class TargetCertainty(Enum):
+    """What a recomputed target can promise, given topic ids and partition counts of the right moment."""
+
+    EXACT = "exact"
+    UNLESS_NEIGHBOURS_COMPETE = "exact unless bucket neighbours compete"
+
+
+def certainty(name: str, batch: ServerBatch, history_known: Flags, joining_known: Flags) -> list[TargetCertainty]:
+    """Return the certainty of each group's target.
+
+    `history_known`: all joins and leaves since the load were read. `joining_known`: the member whose heartbeat caused
+    the assignment was read as well; if False, the last member may or may not have been in the table already.
+    """
+    groups = len(batch.joining)
+    doubtful = np.zeros(groups, np.bool_)
+    if name == "uniform":
+        path = np.zeros(groups, np.int32)
+        cells = 4 * (len(batch.member_hash) + len(batch.subscription_topic))
+        run(find_paths, batch, path, cells=cells)
+        known, cause = np.asarray(history_known, np.bool_), np.asarray(joining_known, np.bool_)
+        run(find_doubt, batch, path, known, cause, doubtful, cells=cells)
+    return [
+        TargetCertainty.UNLESS_NEIGHBOURS_COMPETE if doubt else TargetCertainty.EXACT for doubt in doubtful.tolist()
+    ]
+
+
+@kernel
+def find_doubt(
+    b: ServerBatch,
+    path: IntArray,
+    history_known: NDArray[np.bool_],
+    joining_known: NDArray[np.bool_],
+    doubtful: NDArray[np.bool_],
+) -> None:
+    """Flag each group whose answer may depend on an order that the log does not show."""
+    for index in range(len(doubtful)):
+        g = group_at(b, index)
+        if g.members < 2:
+            continue
+        buckets = _buckets(g)
+        if not history_known[index]:
+            settled = g.members if joining_known[index] and g.joining == NONE else g.members - 1
+            doubtful[index] = _share_bucket_and_slot(g, buckets, settled)
+        if not joining_known[index]:
+            last = g.members - 1
+            for member in range(last):
+                doubtful[index] = doubtful[index] or buckets[member] == buckets[last]
+            if path[index] == 1:
+                doubtful[index] = doubtful[index] or _topics_compete(g, last)
+
+
+@kernel
+def _buckets(g: ServerGroupView) -> IntArray:
+    """Return each member's bucket in the HashMap of all members; one bucket for all if a tree decides."""
+    buckets = np.zeros(g.members, np.int32)
+    capacity = after_changes(g.member_hash, np.ones(g.members, np.int32), g.members, LEAST_CAPACITY)
+    if capacity != TREE:
+        for member in range(g.members):
+            buckets[member] = spread(g.member_hash[member]) & (capacity - 1)
+    return buckets
+
+
+@kernel
+def _share_bucket_and_slot(g: ServerGroupView, buckets: IntArray, settled: int) -> bool:
+    """Return whether two members share a bucket and a slot of the smallest table for `settled` members."""
+    bits = 1
+    while 3 * settled > 4 << bits:
+        bits += 1
+    keys = np.empty(g.members, np.int64)
+    for member in range(g.members):
+        slot = np.int64(1) << 31 if member == g.joining else g.timeline_key[member] >> (31 - bits)
+        keys[member] = (np.int64(buckets[member]) << 32) | slot
+    return _has_equal(keys)
+
+
+@kernel
+def _topics_compete(g: ServerGroupView, member: int) -> bool:
+    """Return whether the order of a member's own request may matter: two topics share buckets, by name and by id."""
+    first = g.subscription_start[member]
+    count = g.subscription_start[member + 1] - first
+    topics = g.subscription_topic[first : first + count]
+    ones = np.ones(count, np.int32)
+    by_name = after_changes(g.name_hash[topics], ones, count, copy_size(count))
+    by_id = after_changes(g.id_hash[topics], ones, count, copy_size(count))
+    if by_name == TREE or by_id == TREE:
+        return True
+    keys = np.empty(count, np.int64)
+    for at in range(count):
+        keys[at] = np.int64(spread(g.name_hash[topics[at]]) & (by_name - 1)) << 32
+        keys[at] |= spread(g.id_hash[topics[at]]) & (by_id - 1)
+    return _has_equal(keys)
+
+
+@kernel
+def _has_equal(keys: LongArray) -> bool:
+    keys.sort()
+    for at in range(1, len(keys)):
+        if keys[at] == keys[at - 1]:
+            return True
+    return False
+
+
+# Read the targets a coordinator wrote to the log, each with the group it was computed from (KIP-848).
+#
+# `follow` reads one group's records in the order of their offsets. A target was computed from the state before its
+# records: members in the order they joined, their targets in the order of their records, the topics of a regular
+# expression as it was last resolved. A member is "joining" if its first record is in the same write as the target:
+# Kafka
+# then puts it after the members already in its table.
+
+FIRST_EPOCH, FIRST_EPOCH_BEFORE_4_3 = 2, 1  # of every new group (KAFKA-20268)
+
+Logged = tuple[int, int, LogRecord | None]
+"""Offset, timestamp (ms) and record; None: its bytes do not decode."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTarget:
+    """A completed target: `members` with what it was computed from, and `after`, what was written.
+
+    `before_known`: no record it was computed from can be missing. `history_known`: the group was read from its first
+    record on. Group epochs prove it: each is stored under one key, so compaction leaves no two consecutive ones.
+    `unresolved`: a member subscribes by a regular expression that no record resolves: it has no topics yet, or the log
+    lacks the record. `homogeneous`: as `ServerGroup` has it. `listed`: the topics that the coordinator wrote beside its
+    epochs (up to Kafka 4.0). `since_4_1`: fields show that Kafka 4.1 or later wrote the epoch or its target.
+    """
+
+    epoch: int
+    offset: int
+    timestamp: int
+    assignor: str
+    members: tuple[ServerMember, ...]
+    changes: tuple[int, ...]
+    joining: str | None
+    after: Mapping[str, TopicIdNumbers]
+    before_known: bool
+    history_known: bool
+    unresolved: bool = False
+    homogeneous: bool | None = None
+    listed: Mapping[str, Topic] | None = None
+    since_4_1: bool = False
+
+    def group(self, topics: Mapping[str, Topic]) -> ServerGroup:
+        """Return the group before the target, with the topics of that moment."""
+        return ServerGroup(self.members, topics, self.changes, self.joining, self.homogeneous)
+
+
+@dataclass(slots=True)
+class _State:
+    """The group after its last records; `fresh`: new targets not yet completed by a TargetAssignmentMetadata."""
+
+    members: dict[str, MemberMetadata] = field(default_factory=dict)
+    targets: dict[str, TopicIdNumbers] = field(default_factory=dict)
+    fresh: dict[str, TopicIdNumbers] = field(default_factory=dict)
+    expressions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    listed: Mapping[str, Topic] | None = None
+    changes: list[int] = field(default_factory=list)
+    newcomer: str | None = None  # its first record is in the current write
+    last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record
+    epoch: int | None = None
+    begins_at: int | None = None  # the first epoch read, until its target is complete
+    has_hash: bool = False  # of topics, beside the epoch
+    from_birth: bool = False
+    known: bool = False
+    hole: bool = False  # a record could not be read: what it changed is unknown until the group is deleted
+
+
+def follow(records: Iterable[Logged], default: str = DEFAULT_ASSIGNOR) -> Iterator[WrittenTarget]:
+    """Yield each target that one group's records complete, in order; the records ascend by offset."""
+    state = _State()
+    for offset, timestamp, record in records:
+        if state.last != (offset - 1, timestamp):
+            state.newcomer = None
+        state.last = (offset, timestamp)
+        if record is None:
+            state.hole = True
+        elif isinstance(record.value, TargetAssignmentMetadata):
+            yield _complete(state, record.value, offset, timestamp, default)
+        elif isinstance(record.value, TargetAssignmentMember):
+            state.fresh[str(record.key.fields["member_id"])] = _partitions(record.value)
+        else:
+            _settle(state)
+            _apply(state, record)
+
+
+def _complete(
+    state: _State, target: TargetAssignmentMetadata, offset: int, timestamp: int, default: str
+) -> WrittenTarget:
+    if state.begins_at == FIRST_EPOCH and target.timestamp is None and state.members:
+        state.from_birth = state.known = False  # of a Kafka before 4.3, whose epoch 1 is gone
+    state.begins_at = None
+    newcomer = state.newcomer
+    regexes = [said.subscribed_regex for said in state.members.values() if said.subscribed_regex]
+    written = WrittenTarget(
+        target.epoch,
+        offset,
+        timestamp,
+        _assignor(state, default),
+        tuple(
+            ServerMember(member, _recorded_topics(state, said), state.targets.get(member, ()), said.instance_id)
+            for member, said in state.members.items()
+        ),
+        tuple(state.changes[:-1] if newcomer is not None else state.changes),
+        newcomer,
+        {member: state.fresh.get(member, state.targets.get(member, ())) for member in state.members},
+        state.known and not state.hole,
+        state.from_birth and not state.hole,
+        any(regex not in state.expressions for regex in regexes),
+        is_homogeneous((said.subscribed_topics, said.subscribed_regex) for said in state.members.values()),
+        state.listed,
+        state.has_hash or target.timestamp is not None,
+    )
+    _settle(state)
+    state.known = True
+    return written
+
+
+def _recorded_topics(state: _State, said: MemberMetadata) -> tuple[str, ...]:
+    """Return a member's topics: Kafka walks the larger of its names and its expression's, then the rest of the other.
+
+    Of both at once, the set of all is walked here: the sets of an answer do not depend on that order.
+    """
+    resolved = state.expressions.get(said.subscribed_regex or "", ())
+    larger = len(said.subscribed_topics) > len(resolved)
+    both = (said.subscribed_topics, resolved) if larger else (resolved, said.subscribed_topics)
+    return tuple(dict.fromkeys((*both[0], *both[1])))
+
+
+def _settle(state: _State) -> None:
+    """Accept targets written for another reason than a new epoch (a static member that came back)."""
+    state.targets |= state.fresh
+    state.fresh.clear()
+
+
+def _apply(state: _State, record: LogRecord) -> None:
+    match record.value:
+        case MemberMetadata() as said:
+            member = str(record.key.fields["member_id"])
+            if member not in state.members:
+                state.newcomer = member
+                state.changes.append(JOINED)
+            else:
+                _rewrite(state)
+            state.members[member] = said
+        case CurrentMemberAssignment():
+            _rewrite(state)
+        case ConsumerGroupMetadata() as group:
+            _reach(state, group)
+        case RegularExpression() as resolved:
+            state.expressions[str(record.key.fields["regular_expression"])] = resolved.topics
+        case None:
+            _delete(state, record)
+        case _ if record.kind is RecordKind.CONSUMER_GROUP_PARTITION_METADATA:
+            state.listed = _listed(cast("Mapping[str, Any]", record.value))
+        case _:
+            pass
+
+
+def _rewrite(state: _State) -> None:
+    """Note that a member was written again; a newcomer is, at the end of its own write, and what follows finds it."""
+    state.newcomer = None
+    if state.changes[-1:] != [REWRITTEN]:
+        state.changes.append(REWRITTEN)
+
+
+def _reach(state: _State, group: ConsumerGroupMetadata) -> None:
+    if state.epoch is None:
+        state.from_birth = state.known = group.epoch in (FIRST_EPOCH, FIRST_EPOCH_BEFORE_4_3)
+        state.begins_at = group.epoch
+    elif group.epoch != state.epoch + 1:
+        state.from_birth = state.known = False
+    state.epoch, state.has_hash = group.epoch, group.metadata_hash is not None
+
+
+def _delete(state: _State, record: LogRecord) -> None:
+    member = str(record.key.fields.get("member_id"))
+    match record.kind:
+        case RecordKind.CONSUMER_GROUP_MEMBER_METADATA if state.members.pop(member, None) is not None:
+            state.changes.append(LEFT)
+        case RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER:
+            state.targets.pop(member, None)
+        case RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION:
+            state.expressions.pop(str(record.key.fields["regular_expression"]), None)
+        case RecordKind.CONSUMER_GROUP_PARTITION_METADATA:
+            state.listed = None
+        case RecordKind.CONSUMER_GROUP_METADATA:
+            state.epoch, state.from_birth, state.known, state.hole = None, False, False, False
+            state.begins_at, state.listed = None, None
+            state.changes.clear()
+        case _:
+            pass
+
+
+def _listed(value: Mapping[str, Any]) -> dict[str, Topic]:
+    return {
+        str(topic["topic_name"]): Topic(TopicId(uuid_bytes(topic["topic_id"])), topic["num_partitions"])
+        for topic in value["topics"]
+    }
+
+
+def _assignor(state: _State, default: str) -> str:
+    """Return the assignor that most members request, as ConsumerGroup counts; those that request none are ignored."""
+    asked = Counter(said.server_assignor for said in state.members.values() if said.server_assignor)
+    return asked.most_common(1)[0][0] if asked else default
+
+
+def _partitions(value: TargetAssignmentMember) -> TopicIdNumbers:
+    return tuple((TopicId(uuid_bytes(topic)), partitions) for topic, partitions in value.topic_partitions)

@@ -14,16 +14,22 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
-from groupledger.core.assignors.server import exact
+from groupledger.core.arrays.java_orders import LEAST_CAPACITY
+from groupledger.core.assignors.server import iteration_orders
 from groupledger.core.assignors.server.assign import find_walks
-from groupledger.core.assignors.server.group import ServerGroup, TopicId, TopicIdNumbers, encode
-from groupledger.core.assignors.server.javatable import HashedKey, JavaTable
-from groupledger.core.assignors.server.order import copy_size, room, table_size
-from groupledger.core.assignors.server.spec import ServerBatch, ServerPath
-from groupledger.core.javaorder import LEAST_CAPACITY
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
+from groupledger.core.assignors.server.orders import copy_size, room, table_size
+from groupledger.core.assignors.server.server_group import (
+    ServerBatch,
+    ServerGroup,
+    ServerPath,
+    TopicId,
+    TopicIdNumbers,
+    encode,
+)
 
 if TYPE_CHECKING:
-    from groupledger.core.batch import LongArray
+    from groupledger.core.arrays.batch import LongArray
 
 SIMPLE = "simple"
 """The one assignor that a share group has (`group.share.assignors`)."""
@@ -48,7 +54,7 @@ def assign_simple(group: ServerGroup) -> dict[str, TopicIdNumbers]:
         _Pool(share, list(range(len(share.targets))), pool).deal()
     else:
         named = (topic for mine in share.subscribed for topic in mine)
-        for topic in exact.walk_keys((share.keys.ids[each] for each in named), LEAST_CAPACITY):
+        for topic in iteration_orders.walk_keys((share.keys.ids[each] for each in named), LEAST_CAPACITY):
             subscribers = [seat for seat, mine in enumerate(share.subscribed) if topic in mine]
             _Pool(share, subscribers, share.partitions_of(topic), topic).deal()
     nothing_shared = share.homogeneous and not share.subscribed[0]
@@ -64,12 +70,12 @@ def assign_simple(group: ServerGroup) -> dict[str, TopicIdNumbers]:
 class _MemberTarget:
     """What a member is to have: a table of topics, and one of partitions for each."""
 
-    keys: exact.TopicKeys
+    keys: iteration_orders.TopicKeys
     topics: JavaTable
     numbers: dict[int, JavaTable] = field(default_factory=dict)
 
     @classmethod
-    def copy(cls, keys: exact.TopicKeys, held: Sequence[LocalPartition]) -> _MemberTarget:
+    def copy(cls, keys: iteration_orders.TopicKeys, held: Sequence[LocalPartition]) -> _MemberTarget:
         """Copy a target that is given in iteration order."""
         sets: dict[int, list[int]] = {}
         for topic, number in held:
@@ -111,28 +117,28 @@ class _MemberTarget:
 class _Share:
     """A share group by seats, which are its members in iteration order: `order` is each one's place in the group."""
 
-    keys: exact.TopicKeys
+    keys: iteration_orders.TopicKeys
     counts: list[int]
     order: list[int]
     homogeneous: bool
     subscribed: list[list[int]]  # existing topics of each seat, in iteration order
-    held: list[exact.Pairs]  # what each seat had, in iteration order
+    held: list[iteration_orders.Pairs]  # what each seat had, in iteration order
     targets: list[_MemberTarget]
 
     @classmethod
     def of(cls, batch: ServerBatch) -> _Share:
         """Read the one group of a batch."""
-        keys, (path, walks) = exact.TopicKeys(batch, 0), find_walks(batch)
+        keys, (path, walks) = iteration_orders.TopicKeys(batch, 0), find_walks(batch)
         order = walks.members.tolist()
         named = [batch.subscription_topic[_part(batch.subscription_start, each)] for each in order]
         held = [_part(batch.target_start, each) for each in order]
-        owned = [exact.pairs(walks.owned.topic[each], walks.owned.partition[each]) for each in held]
+        owned = [iteration_orders.pairs(walks.owned.topic[each], walks.owned.partition[each]) for each in held]
         return cls(
             keys=keys,
             counts=batch.topic_partitions.tolist(),
             order=order,
             homogeneous=int(path[0]) == ServerPath.HOMOGENEOUS,
-            subscribed=[exact.subscription(keys, each) for each in named],
+            subscribed=[iteration_orders.subscription(keys, each) for each in named],
             held=owned,
             targets=[_MemberTarget.copy(keys, each) for each in owned],
         )

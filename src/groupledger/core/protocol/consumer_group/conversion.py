@@ -8,19 +8,17 @@ from collections.abc import Iterable
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.callbacks import Call
+from groupledger.core.protocol.client_api import Call, member_times
 from groupledger.core.protocol.client_library import algorithm_of
-from groupledger.core.protocol.consumer_group.calls import begin_call, finish_call, takes_time
-from groupledger.core.protocol.consumer_group.coordinator import FIRST_EPOCH, ConsumerGroup
-from groupledger.core.protocol.consumer_group.group_member import GroupMember
-from groupledger.core.protocol.consumer_group.play import Play
-from groupledger.core.protocol.consumer_group.process import EntryKind, Process
+from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH, ConsumerGroup
+from groupledger.core.protocol.consumer_group.consumer_state import GroupMember
+from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
+from groupledger.core.protocol.consumer_group.play import EntryKind, Play, Process
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
-from groupledger.core.protocol.consumer_group.topic_table import TopicTable
+from groupledger.core.protocol.consumer_group.topics_and_targets import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.group import ClassicGroup, ClassicProcess
-from groupledger.core.protocol.times import member_times
-from groupledger.core.step import Form
+from groupledger.core.protocol.rounds import ClassicGroup, ClassicProcess
+from groupledger.core.rebalance.step import Form
 
 WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
 """Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from groupledger.core.assignors.server.server_group import TopicIdNumbers
 from groupledger.core.protocol import consumer as classic
-from groupledger.core.protocol.callbacks import Call, Callback, call
-from groupledger.core.protocol.consumer_group import client as c
-from groupledger.core.protocol.consumer_group.calls import begin_call, finish_call, takes_time
-from groupledger.core.protocol.consumer_group.classic_members import heartbeat_during_call, join_steps, needs_to_join
-from groupledger.core.protocol.consumer_group.coordinated import Reconciled
-from groupledger.core.protocol.consumer_group.coordinator import Turn
-from groupledger.core.protocol.consumer_group.heartbeat import REJOINS, HeartbeatRequest, HeartbeatResponse, Refusal
-from groupledger.core.protocol.consumer_group.play import Play, QueueEntry
-from groupledger.core.protocol.consumer_group.process import Backoff, EntryKind, NextPoll, Process, Steps
-from groupledger.core.protocol.consumer_group.rows import write_heartbeat, write_target
-from groupledger.core.protocol.consumer_group.targets import ServerQuestion, Targets
-from groupledger.core.protocol.consumer_group.topic_table import NO_PARTITIONS
+from groupledger.core.protocol import consumer as classic_client
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.client_api import Call, Callback, call
+from groupledger.core.protocol.consumer_group import play as c
+from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup, Turn, static_seat
+from groupledger.core.protocol.consumer_group.consumer_state import (
+    LEFT_STATIC,
+    REJOINS,
+    Coordinated,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    HeartbeatRow,
+    MemberRow,
+    MemberState,
+    Reconciled,
+    Refusal,
+    TargetRow,
+)
+from groupledger.core.protocol.consumer_group.play import Backoff, EntryKind, NextPoll, Play, Process, QueueEntry, Steps
+from groupledger.core.protocol.consumer_group.settings import RETRY_BACKOFF_MS
+from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, ServerQuestion, Targets, flat
 
 AskingTargets = Generator[ServerQuestion, Targets, None]
 
@@ -380,3 +391,219 @@ def _close_steps(play: Play, process: Process, *, lost: bool) -> Steps:
         play.group.leave_for_now(member_id)
     for act in process.afterwards:
         act()
+
+
+# Members of the classic protocol in a consumer group: the coordinator speaks JoinGroup, SyncGroup, Heartbeat to them.
+#
+# They are assigned by the server-side assignor as all others are, have no leader, and the generation that they are
+# told
+# is their member epoch. What they do on their side is `core.protocol.consumer`.
+
+
+def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusal | None:
+    """What a classic heartbeat is answered: nothing, or the error after which a member joins (again).
+
+    It is called back when the group moved on, when it has to revoke, and when all that it waits for is free.
+    """
+    member = group.members.get(process.member_id or "")
+    if member is None:
+        seat = static_seat(group.members, process.instance_id)
+        return Refusal.UNKNOWN_MEMBER_ID if seat is None else Refusal.FENCED_INSTANCE_ID
+    if member.epoch != process.generation:
+        return Refusal.ILLEGAL_GENERATION
+    group.heard_ms[member.member_id] = now_ms
+    waits = member.state is MemberState.UNRELEASED_PARTITIONS
+    freed = waits and all(group.holder(each) is None for each in group.missing(member))
+    if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS or freed:
+        group.revoking_since_ms.setdefault(member.member_id, now_ms)
+        return Refusal.REBALANCE_IN_PROGRESS
+    return None
+
+
+def heartbeat_during_call(group: ConsumerGroup, process: Process, now_ms: int) -> None:
+    """Send a heartbeat during a call. The process acts on the answer once the call returns; FENCED_INSTANCE_ID it hears
+    with the next heartbeat after that.
+    """
+    error = needs_to_join(group, process, now_ms)
+    if error is Refusal.REBALANCE_IN_PROGRESS:
+        process.rejoins = True
+    elif error is not None and error is not Refusal.FENCED_INSTANCE_ID:
+        process.fallen = classic_client.Error(error)
+
+
+def join_steps(play: Play, process: Process) -> Steps:
+    """JoinGroup and SyncGroup until the member need not join again."""
+    while process.alive:
+        play.commit(process)
+        joining = classic_client.join(_with_topics(play, process))
+        process.consumer = joining.consumer
+        if not (yield from _called(process, joining.calls)):
+            return
+        if not play.group.members and not play.has_talking_clients:
+            play.is_classic = True  # nobody's group is a classic one to whoever joins it so
+            return
+        member_id = process.member_id or play.new_id(process.name)
+        process.consumer, process.rejoins = replace(joining.consumer, member_id=member_id), False
+        answer = yield _join_group(play, process, member_id)
+        if answer is None:
+            raise AssertionError(f"{process.name} sent JoinGroup; expected an answer")
+        if answer.error is not None:
+            play.refuse(process, answer.error, answer.message)
+            return
+        play.group.session_ms[member_id] = process.times.session_timeout_ms
+        process.consumer = classic_client.enter(process.consumer, member_id, answer.epoch, leads=False)
+        member = play.group.members[member_id]
+        if play.group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            yield Backoff(RETRY_BACKOFF_MS)
+            continue
+        reaction = classic_client.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
+        process.consumer = reaction.consumer
+        if not (yield from _called(process, reaction.calls)):
+            return
+        said = process.consumer.topics == joining.subscription.topics
+        if said and not (reaction.joins or process.rejoins):
+            play.send_next(process)
+            return
+
+
+def _called(process: Process, calls: Iterable[Call]) -> Generator[Call, Any, bool]:
+    """Make calls, and return whether the process is still a member after them, as far as it was told."""
+    yield from calls
+    return not process.is_out
+
+
+def _with_topics(play: Play, process: Process) -> classic_client.Consumer:
+    if process.consumer is None:
+        raise AssertionError(f"{process.name} is no classic member; expected one")
+    return classic_client.look(process.consumer, play.group.topics.counts)
+
+
+def _join_group(play: Play, process: Process, member_id: str) -> HeartbeatRequest:
+    """JoinGroup with what the subscription states as owned: nothing of an eager member."""
+    if process.consumer is None:
+        raise AssertionError(f"{process.name} is no classic member; expected one")
+    return HeartbeatRequest(
+        member_id=member_id,
+        process=process.name,
+        epoch=process.generation or 0,
+        group_instance_id=process.settings.group_instance_id,
+        topics=process.consumer.topics,
+        regex="",
+        rebalance_timeout_ms=process.times.rebalance_timeout_ms,
+        owned=play.group.topics.identified(process.consumer.owned),
+        classic_assignors=process.settings.assignors,
+    )
+
+
+# A call that a process of a consumer group is in: it may take time, and too much of it.
+
+
+def begin_call(play: Play, process: Process, made: Call) -> None:
+    """Begin a call."""
+    process.doing, process.since_ms, process.poll_started_ms = made, play.clock_ms, play.clock_ms
+    process.seated = process.member_id in play.group.members
+    process.turns = process.application.called(made)
+
+
+def takes_time(play: Play, process: Process) -> bool:
+    """Let a call go on until it spends time (True) or returns (False)."""
+    spent_ms = next((ms for ms in process.turns or () if ms), None)
+    if spent_ms is not None:
+        play.put(process, EntryKind.RETURN, spent_ms)
+        if play.times is not None and process.since_ms == play.clock_ms:
+            play.put(process, EntryKind.TOO_LATE, process.times.rebalance_timeout_ms, process.since_ms)
+    return spent_ms is not None
+
+
+def finish_call(play: Play, process: Process) -> None:
+    """Return from the call that a process is in.
+
+    A client that fell out of the group while it revoked still has what it revoked, and hears that it is lost too.
+    """
+    made, process.doing, process.turns = process.doing, None, None
+    if made is None:
+        raise AssertionError(f"{process.name} returns from no call; expected one under way")
+    process.polled_ms = play.clock_ms
+    play.note(process, made)
+    member = play.group.members.get(process.member_id or "")
+    if process.seated and (member is None or member.epoch == LEFT_STATIC):
+        process.application.expelled(made, process.since_ms, play.clock_ms)
+    if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
+        if process.fallen is not None:
+            return
+        process.client = replace(process.client, owned=process.client.owns - process.giving)
+    elif process.client is not None and made.callback is Callback.ASSIGNED:
+        process.client = replace(process.client, owned=process.client.owns | process.taking)
+
+
+# What a coordinator did, as rows: heartbeats and targets while a group is in play, its members after an event.
+
+
+def write_target(play: Play, turn: Turn | None, assignor: str, of: Mapping[str, TopicIdNumbers]) -> None:
+    """A target assignment was computed, in this heartbeat (None: in none)."""
+    names = {each.member_id: each.process for each in play.group.members.values()}
+    if turn is not None:
+        names[turn.member.member_id] = turn.member.process
+    given = {names[member_id]: flat(target) for member_id, target in of.items()}
+    rows = tuple((name, play.group.named(target)) for name, target in given.items())
+    standby = tuple((name, play.group.standby(target)) for name, target in given.items())
+    play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, assignor, rows, standby))
+
+
+def write_heartbeat(play: Play, request: HeartbeatRequest, answer: HeartbeatResponse) -> None:
+    """A heartbeat was answered."""
+    member = play.group.members.get(request.member_id)
+    named, standby = play.group.named, play.group.standby
+    play.heartbeats.append(
+        HeartbeatRow(
+            at_ms=play.clock_ms,
+            member=request.process,
+            member_id=request.member_id,
+            sent_epoch=request.epoch,
+            owned=None if request.owned is None else named(request.owned),
+            error=None if answer.error is None else answer.error.value,
+            epoch=answer.epoch,
+            state=None if member is None else play.group.state_of(member),
+            assigned=() if member is None else named(member.assigned),
+            pending=() if member is None else named(member.pending),
+            group_epoch=play.group.epoch,
+            assignment_epoch=play.group.assignment_epoch,
+            standby=() if member is None else standby(member.assigned),
+        )
+    )
+
+
+def take_coordinated(play: Play) -> Coordinated:
+    """How the group stands, and what happened since the last time."""
+    group = play.group
+    named, standby = group.named, group.standby
+    rows = tuple(
+        MemberRow(
+            member=each.process,
+            member_id=each.member_id,
+            protocol=e.GroupProtocol.CLASSIC if each.uses_classic else group.protocol,
+            epoch=each.epoch,
+            state=group.state_of(each),
+            away=each.member_id in play.silent_members(),
+            target=named(group.target(each.member_id)),
+            assigned=named(each.assigned),
+            pending=named(each.pending),
+            process_id=each.process_id,
+            standby_target=standby(group.target(each.member_id)),
+            standby=standby(each.assigned),
+        )
+        for each in group.members.values()
+    )
+    heartbeats, play.heartbeats = tuple(play.heartbeats), []
+    targets, play.targets = tuple(play.targets), []
+    reconciled, play.reconciled = tuple(play.reconciled), []
+    return Coordinated(
+        group.epoch,
+        group.assignment_epoch,
+        rows,
+        heartbeats,
+        targets,
+        reconciled,
+        protocol=group.protocol,
+        status=group.status,
+    )

@@ -6,29 +6,36 @@ order in which they were put there. So a script has one outcome.
 
 from __future__ import annotations
 
+import enum
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.application import Applications, Polls, ReadingGroup, make_application
-from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.core.protocol import consumer as classic
+from groupledger.core.protocol.application import Application, Applications, Polls, ReadingGroup, make_application
+from groupledger.core.protocol.client_api import LISTENER, Call, Callback, MemberTimes, Times, member_times
 from groupledger.core.protocol.consumer import exists
-from groupledger.core.protocol.consumer_group.coordinated import HeartbeatRow, Reconciled, TargetRow
-from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup
-from groupledger.core.protocol.consumer_group.group_member import LEFT_STATIC, MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import Refusal
-from groupledger.core.protocol.consumer_group.process import EntryKind, Process
-from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.ownership import Gap, LiveOwnership
-from groupledger.core.protocol.records import Records
+from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
+from groupledger.core.protocol.consumer_group.consumer_state import (
+    LEFT_STATIC,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    HeartbeatRow,
+    MemberState,
+    Reconciled,
+    Refusal,
+    TargetRow,
+)
+from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, TopicIdPartitionSet
+from groupledger.core.protocol.events import GroupProtocol, Join
+from groupledger.core.protocol.ownership import Gap, LiveOwnership, Records
 from groupledger.core.protocol.settlement import MemberCall, Pace
-from groupledger.core.protocol.times import Times, member_times
-from groupledger.core.step import Form
+from groupledger.core.rebalance.step import Form
 
 
 class QueueEntry(NamedTuple):
@@ -325,3 +332,269 @@ class Play(ReadingGroup):
             if process.member_id in self.group.members:
                 self.group.heard_ms[process.member_id] = next_ms - interval_ms
             self.send_soon(process, next_ms - self.clock_ms)
+
+
+# A process of a consumer group: its consumer, of either protocol, and what it is doing right now.
+
+
+class EntryKind(enum.IntEnum):
+    """What a process does at a time: it sends its next heartbeat, has an answer, returns from a call, goes on, or has
+    been in a call for `max.poll.interval.ms`.
+    """
+
+    SEND = 0
+    ANSWER = 1
+    RETURN = 2
+    GO_ON = 3
+    TOO_LATE = 4
+
+
+class Backoff(NamedTuple):
+    """So long a process waits before it goes on."""
+
+    ms: int
+
+
+class NextPoll(NamedTuple):
+    """A process goes on when it polls next: callbacks run in a poll."""
+
+
+Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatResponse | None, None]
+"""What a process does one after the other; a request is answered into it."""
+
+
+HEARTBEATS_DURING = frozenset({Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED})
+"""Calls of a classic process that is a member: heartbeats stop at subscriptionUserData, and when it has fallen out."""
+
+
+@dataclass(slots=True)
+class Process(Polls):
+    """One process. `alive`: it has not ended; `talks`: nor does it stand still, and the coordinator hears of it.
+
+    It has a `client` of the consumer protocol or a `consumer` of the classic one. `steps` are under way, the call that
+    it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
+    once it has returned; `giving`: what it has given up then. `reconciling_ms`: when it began to take a new assignment.
+    `fallen`, `closing`: what it does after the call; `falls`: it has begun to lose all. `rejoins`: it was told to join
+    (again) while it was in a call, in the classic protocol. `awaits`: an answer that is on its way, before which
+    it sends no heartbeat.
+    `wakes`: those of its entries in the queue count that bear this number. `hung`: it polls no more, and leaves by
+    itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of reach. `leaves`: it closes.
+    """
+
+    settings: Join
+    number: int
+    times: MemberTimes = field(default_factory=MemberTimes)
+    application: Application = field(init=False)
+    client: ConsumerClient | None = None
+    consumer: classic.Consumer | None = None
+    alive: bool = True
+    talks: bool = True
+    misses: int = 0
+    resumes: bool = False  # until its next answer
+    steps: Steps | None = None
+    doing: Call | None = None
+    turns: Iterator[int] | None = None
+    hung: bool = False
+    cut_off: bool = False
+    seated: bool = False  # when the call began that it is in
+    too_late_ms: int | None = None
+    stopped_ms: int = 0
+    polled_ms: int = 0
+    poll_started_ms: int = 0
+    commits_next_ms: int = 0
+    put_off_ms: int = 0
+    since_ms: int = 0
+    taking: TopicIdPartitionSet = NO_PARTITIONS
+    giving: TopicIdPartitionSet = NO_PARTITIONS
+    reconciling_ms: int | None = None
+    fallen: classic.Error | None = None
+    falls: bool = False
+    rejoins: bool = False
+    closing: bool = False
+    awaits: HeartbeatResponse | None = None
+    sends_again: bool = False
+    wakes: int = 0
+    next_send_ms: int = 0
+    suspended: list[tuple[EntryKind, Any]] = field(default_factory=list)
+    leaves: bool = False
+    afterwards: list[Callable[[], None]] = field(default_factory=list)  # once it has closed
+
+    @property
+    def name(self) -> str:
+        """Of the process."""
+        return self.settings.member
+
+    @property
+    def member_id(self) -> str | None:
+        """The id that it speaks under."""
+        if self.client is not None:
+            return self.client.member_id
+        return None if self.consumer is None else self.consumer.member_id
+
+    @property
+    def generation(self) -> int | None:
+        """Its member epoch, or generation; None: it is in none."""
+        if self.client is not None:
+            return self.client.epoch or None
+        return None if self.consumer is None else self.consumer.generation
+
+    @property
+    def instance_id(self) -> str | None:
+        """`group.instance.id`."""
+        return self.settings.group_instance_id
+
+    @property
+    def is_out(self) -> bool:
+        """Whether it knows that it is no member, until it has lost all."""
+        return self.falls or self.fallen is not None
+
+    @property
+    def hears_news(self) -> bool:
+        """Whether the answer on its way gives it other partitions, or will not arrive.
+
+        Where it tells of another epoch or an error, the coordinator has the member in that epoch, or not at all.
+        """
+        if self.awaits is None or self.client is None:
+            return False
+        return self.misses == 1 or self.awaits.assigned not in (None, self.client.assigned)
+
+    def lose_answer(self) -> None:
+        """Expect no answer any more: the next heartbeat says everything again."""
+        self.awaits = None
+        if self.client is not None:
+            self.client = lose_answer(self.client)
+
+    @property
+    def closes(self) -> bool:
+        """Whether it has begun to close."""
+        return self.leaves and not self.closing
+
+    @property
+    def in_poll(self) -> bool:
+        """Whether a callback, which runs in a poll, has not returned yet."""
+        return self.turns is not None
+
+    @property
+    def heartbeats_during_call(self) -> bool:
+        """Whether a classic process heartbeats while it does something: in a call, as long as it is a member."""
+        return self.doing is not None and self.doing.callback in HEARTBEATS_DURING
+
+    @property
+    def works_ms(self) -> int:
+        """Between two polls, while it owns something."""
+        owned = self.client.owns if self.client is not None else self.consumer and self.consumer.owned
+        return self.times.processing_ms if owned else 0
+
+    @property
+    def polls(self) -> bool:
+        """Whether it polls, and is in no callback."""
+        return self.alive and not (self.in_poll or self.hung or self.resumes) and (self.talks or self.cut_off)
+
+    @property
+    def settings_now(self) -> Join:
+        """How it would start again, with the subscription that it has now."""
+        if self.client is not None:
+            return self.settings.subscribed(self.client.topics, self.client.regex)
+        if self.consumer is not None:
+            return self.settings.subscribed(self.consumer.named, self.consumer.pattern)
+        return self.settings
+
+
+# A consumer of the consumer protocol as Kafka's Java client 4.4 is one: what it sends, what it is told, what it owns.
+#
+# Pure, like `core.protocol.consumer` for the classic protocol. It reconciles in one go: onPartitionsRevoked with all
+# that
+# goes, then onPartitionsAssigned with all that comes, be it nothing; then it tells the coordinator what it owns.
+
+Said = tuple[tuple[str, ...], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerClient:
+    """What it knows. `epoch` 0: it has to join. `owned` None: it has not reconciled anything since it joined.
+
+    `assigned`: what the coordinator answered last. `stated`, `said`: what it last sent as owned, and as subscription.
+    `full`: its next heartbeat says everything, as after an error.
+    """
+
+    member_id: str
+    process: str
+    topics: tuple[str, ...]
+    regex: str | None = None
+    group_instance_id: str | None = None
+    remote_assignor: str | None = None
+    rebalance_timeout_ms: int = 0
+    epoch: int = 0
+    owned: TopicIdPartitionSet | None = None
+    assigned: TopicIdPartitionSet | None = None
+    stated: TopicIdPartitionSet | None = None
+    said: Said | None = None
+    full: bool = True
+    protocol: GroupProtocol = GroupProtocol.CONSUMER
+    process_id: str | None = None  # of a Streams group's member
+
+    @property
+    def shares(self) -> bool:
+        """Whether it is a share consumer, which takes what it is answered and states nothing of it."""
+        return self.protocol is GroupProtocol.SHARE
+
+    @property
+    def owns(self) -> TopicIdPartitionSet:
+        """What it owns."""
+        return self.owned or NO_PARTITIONS
+
+    @property
+    def subscribed(self) -> Said:
+        """Its subscription."""
+        return self.topics, self.regex
+
+    @property
+    def reconciled(self) -> bool:
+        """Whether it owns what it was assigned."""
+        return self.assigned is None or self.assigned == self.owned
+
+    @property
+    def has_news(self) -> bool:
+        """Whether its next heartbeat says something that the coordinator does not know."""
+        untold = self.stated != self.owns and not self.shares
+        return self.full or self.said != self.subscribed or untold
+
+
+def send(client: ConsumerClient) -> tuple[ConsumerClient, HeartbeatRequest]:
+    """The next heartbeat: all when it joins or after an error, else what changed."""
+    full, changed = client.full, client.full or client.said != client.subscribed
+    owned = client.owns if (full or client.stated != client.owns) and not client.shares else None
+    request = HeartbeatRequest(
+        member_id=client.member_id,
+        process=client.process,
+        epoch=client.epoch,
+        group_instance_id=client.group_instance_id,
+        topics=client.topics if changed else None,
+        regex=client.regex or "" if changed else None,
+        remote_assignor=client.remote_assignor if full else None,
+        rebalance_timeout_ms=client.rebalance_timeout_ms if full else None,
+        owned=owned,
+        process_id=client.process_id if full else None,
+    )
+    return replace(client, said=client.subscribed, stated=client.owns, full=False), request
+
+
+def receive(client: ConsumerClient, answer: HeartbeatResponse) -> ConsumerClient:
+    """Take an answer without an error."""
+    assigned = client.assigned if answer.assigned is None else answer.assigned
+    return replace(client, epoch=answer.epoch, assigned=assigned)
+
+
+def lose_answer(client: ConsumerClient) -> ConsumerClient:
+    """No answer came: say everything again."""
+    return replace(client, full=True)
+
+
+def subscribe(client: ConsumerClient, topics: Iterable[str]) -> ConsumerClient:
+    """Subscribe to other topics, by name; the coordinator hears of it with the next heartbeat."""
+    return replace(client, topics=tuple(topics), regex=None)
+
+
+def fall_out(client: ConsumerClient) -> ConsumerClient:
+    """It lost everything; it joins again under the same member id (KIP-1082)."""
+    return replace(client, epoch=0, owned=None, assigned=None, stated=None, said=None, full=True)

@@ -12,12 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-from groupledger.core.assignors.server.group import TopicId
+from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.assignors.server.simple import SIMPLE
-from groupledger.core.protocol.consumer_group.coordinator import ConsumerGroup, Turn
-from groupledger.core.protocol.consumer_group.group_member import GroupMember, MemberState
-from groupledger.core.protocol.consumer_group.heartbeat import HeartbeatRequest, HeartbeatResponse
-from groupledger.core.protocol.consumer_group.targets import ServerQuestion
+from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup, Turn
+from groupledger.core.protocol.consumer_group.consumer_state import (
+    GroupMember,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    MemberState,
+)
+from groupledger.core.protocol.consumer_group.topics_and_targets import ServerQuestion
 from groupledger.core.protocol.events import GroupProtocol
 
 

@@ -8,19 +8,25 @@ session, also of members that are away.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
+from groupledger.core.protocol.client_api import Seat, Subscription
 from groupledger.core.protocol.consumer import Error
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.leader import Plan
-from groupledger.core.protocol.subscription import Seat, Subscription
-from groupledger.core.protocol.timed import sessions
-from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import Joined, JoinRequest, Membership, TimedProcess
-from groupledger.core.step import Form
+from groupledger.core.protocol.timed.timed_group import (
+    Joined,
+    JoinRequest,
+    Membership,
+    Running,
+    TimedGroup,
+    TimedProcess,
+)
+from groupledger.core.rebalance.step import Form
 
 # JoinGroup
 
@@ -68,7 +74,7 @@ def _require_id(group: TimedGroup, process: TimedProcess, request: JoinRequest, 
 
 def _unknown(group: TimedGroup, process: TimedProcess, request: JoinRequest) -> None:
     if process.request is request:
-        sessions.fell_out(group, process, Error.UNKNOWN_MEMBER_ID)
+        fell_out(group, process, Error.UNKNOWN_MEMBER_ID)
 
 
 def _refuse(group: TimedGroup, process: TimedProcess) -> None:
@@ -113,7 +119,7 @@ def _replace(
         group.answer(awaiting, partial(group.end, awaiting))
     group.coordinator.replace(old, process.registered(member_id, sent))
     _forget(group, old)
-    sessions.watch(group, member_id, process)
+    watch(group, member_id, process)
     if stable:
         told = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
         group.answer(process, partial(_joined, group, process, request, told))
@@ -161,7 +167,7 @@ def prepare(group: TimedGroup) -> None:
     else:
         group.join_due = group.agenda.after(timeout_ms, partial(complete, group))
         _complete_if_all_joined(group)
-    sessions.nudge(group)
+    nudge(group)
 
 
 def _delay_over(group: TimedGroup) -> None:
@@ -201,10 +207,10 @@ def complete(group: TimedGroup) -> None:
     for member_id, (process, request) in joined.items():
         group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
     for member_id, member in group.coordinator.members.items():
-        sessions.watch(group, member_id, group.processes[member.process])
+        watch(group, member_id, group.processes[member.process])
     if group.completing:
         group.sync_due = group.agenda.after(_rebalance_timeout_ms(group), partial(_sync_over, group))
-    sessions.nudge(group)
+    nudge(group)
 
 
 # SyncGroup
@@ -233,7 +239,7 @@ def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: i
 def _fell_out(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, error: Error) -> None:
     def act() -> None:
         if _waits_for(process, member_id, generation):
-            sessions.fell_out(group, process, error)
+            fell_out(group, process, error)
 
     group.answer(process, act)
 
@@ -251,7 +257,7 @@ def _answer_syncs(group: TimedGroup) -> None:
         else:
             given = tuple(group.coordinator.given.get(member_id, ()))
             group.answer(process, partial(_synced, group, process, member_id, group.coordinator.generation, given))
-            sessions.watch(group, member_id, process)  # one that died while it waited was spared until now
+            watch(group, member_id, process)  # one that died while it waited was spared until now
     group.syncing.clear()
 
 
@@ -261,21 +267,21 @@ def _synced(
     if _waits_for(process, member_id, generation):
         process.membership, process.given = Membership.STABLE, given
         group.wake(process)
-        sessions.nudge(group)
+        nudge(group)
 
 
 def _fail_sync(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
     """REBALANCE_IN_PROGRESS, or no answer at all: the member joins again."""
     group.done(member_id, answered=False, again=True)
     group.answer(process, partial(_sync_failed, group, process, member_id, group.coordinator.generation))
-    sessions.watch(group, member_id, process)
+    watch(group, member_id, process)
 
 
 def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str, generation: int) -> None:
     if _waits_for(process, member_id, generation):
-        sessions.stop_heartbeats(process)
+        stop_heartbeats(process)
         process.membership, process.rejoins = Membership.UNJOINED, True
-        sessions.watch(group, member_id, process)
+        watch(group, member_id, process)
         group.wake(process)
 
 
@@ -318,7 +324,7 @@ def _forget(group: TimedGroup, member_id: str) -> None:
     group.waiting.pop(member_id, None)
     group.syncing.pop(member_id, None)
     group.unsynced.discard(member_id)
-    sessions.end_session(group, member_id)
+    end_session(group, member_id)
     group.done(member_id, answered=False, again=False)
 
 
@@ -338,3 +344,131 @@ def _rebalance_timeout_ms(group: TimedGroup) -> int:
     """The longest of all members."""
     names = (each.process for each in group.coordinator.members.values())
     return max((group.times.member(name).rebalance_timeout_ms for name in names), default=0)
+
+
+# Heartbeats and sessions of a timed group: who is heard of, what it is told, and when its session is over.
+#
+# A member learns from its next heartbeat that the group rebalances, or that it went on without it. Heartbeats are
+# noted
+# only where they tell something new.
+
+
+def join_anyway(group: TimedGroup, process: TimedProcess) -> None:
+    """The client gives up waiting for its assignment, and joins again."""
+    if process.membership in (Membership.JOINING, Membership.SYNCING):
+        stop_heartbeats(process)
+        process.membership, process.rejoins, process.request = Membership.UNJOINED, True, None
+        group.wake(process)
+
+
+def verdict(group: TimedGroup, process: TimedProcess) -> Error | bool:
+    """What a heartbeat is answered: an error, True for REBALANCE_IN_PROGRESS, or False."""
+    member_id = process.consumer.member_id
+    if member_id not in group.coordinator.members:
+        return Error.UNKNOWN_MEMBER_ID
+    if process.consumer.generation != group.coordinator.generation:
+        return Error.ILLEGAL_GENERATION
+    return group.preparing
+
+
+def fenced(group: TimedGroup, process: TimedProcess) -> bool:
+    """Whether another process has taken its seat (FENCED_INSTANCE_ID)."""
+    seat = group.coordinator.static_seat(process.instance_id)
+    return seat is not None and seat.member_id != process.consumer.member_id
+
+
+def nudge(group: TimedGroup) -> None:
+    """Each member whose next heartbeat is answered by something new will send it."""
+    for process in group.processes.values():
+        if not process.heartbeats or process.heartbeat_due is not None:
+            continue
+        found = verdict(group, process)
+        told = found is True and (process.rejoins or process.membership is not Membership.STABLE)
+        if fenced(group, process) or (found is not False and not told):
+            due_ms = process.next_heartbeat_ms(group.now_ms)
+            process.heartbeat_due = group.agenda.at(due_ms, partial(heartbeat, group, process))
+
+
+def heartbeat(group: TimedGroup, process: TimedProcess) -> None:
+    """A heartbeat arrives."""
+    process.heartbeat_due = None
+    if not process.heartbeats:
+        return
+    found = verdict(group, process)
+    if fenced(group, process):
+        _answer(group, process, partial(group.end, process))
+    elif isinstance(found, Error):
+        _answer(group, process, partial(fell_out, group, process, found))
+    else:
+        end_session(group, process.consumer.member_id)
+        if found:
+            _answer(group, process, partial(_rebalance_in_progress, group, process))
+
+
+def _answer(group: TimedGroup, process: TimedProcess, act: Callable[[], None]) -> None:
+    """Tell a member, unless it is by then one of another generation."""
+    asked = process.consumer.member_id, process.consumer.generation
+
+    def arrive() -> None:
+        if process.heartbeats and asked == (process.consumer.member_id, process.consumer.generation):
+            act()
+
+    group.answer(process, arrive)
+
+
+def _rebalance_in_progress(group: TimedGroup, process: TimedProcess) -> None:
+    if process.membership is Membership.STABLE:
+        process.rejoins = True
+        group.wake(process)
+
+
+def fell_out(group: TimedGroup, process: TimedProcess, error: Error) -> None:
+    """The coordinator knows the member no more: its next poll finds that all is lost."""
+    go_silent(group, process)
+    stop_heartbeats(process)
+    group.done(process.consumer.member_id, answered=False, again=True)
+    process.fallen, process.given, process.joined, process.request = error, None, None, None
+    process.membership = Membership.UNJOINED
+    group.wake(process)
+
+
+def go_silent(group: TimedGroup, process: TimedProcess) -> None:
+    """The coordinator hears nothing of it from now on: its session ends, counted from the last heartbeat.
+
+    To be called while it still heartbeats. Whoever waits for an answer is spared, and begins another one with it.
+    """
+    member_id = process.consumer.member_id
+    if member_id in group.coordinator.members and member_id not in group.sessions and process.heartbeats:
+        _begin_session(group, member_id, process, process.last_heartbeat_ms(group.now_ms))
+
+
+def stop_heartbeats(process: TimedProcess) -> None:
+    """Nothing is sent until JoinGroup is answered."""
+    if process.heartbeat_due is not None:
+        process.heartbeat_due.call_off()
+        process.heartbeat_due = None
+
+
+def watch(group: TimedGroup, member_id: str, process: TimedProcess) -> None:
+    """A session begins now; it does not end while heartbeats come."""
+    end_session(group, member_id)
+    if not (process.heartbeats and process.consumer.member_id == member_id):
+        _begin_session(group, member_id, process, group.now_ms)
+
+
+def _begin_session(group: TimedGroup, member_id: str, process: TimedProcess, from_ms: int) -> None:
+    due_ms = from_ms + process.times.session_timeout_ms
+    group.sessions[member_id] = group.agenda.at(due_ms, partial(group.expire, group, member_id))
+
+
+def end_session(group: TimedGroup, member_id: str | None) -> None:
+    """Heartbeats come again, or nobody has this id any more."""
+    due = group.sessions.pop(member_id or "", None)
+    if due is not None:
+        due.call_off()
+
+
+def accepts_commits(group: TimedGroup, process: TimedProcess) -> bool:
+    """Whether an OffsetCommit of this process is taken: it is a member of this generation, and says so."""
+    stable = process.membership is Membership.STABLE and process.running is not Running.CUT_OFF
+    return stable and not fenced(group, process) and not isinstance(verdict(group, process), Error)

@@ -10,15 +10,21 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.callbacks import LISTENER, Call, Callback
+from groupledger.core.protocol.client_api import LISTENER, Call, Callback, Subscription
 from groupledger.core.protocol.client_library import algorithm_of
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.settlement import MemberCall
-from groupledger.core.protocol.subscription import Subscription
-from groupledger.core.protocol.timed import coordination, sessions
-from groupledger.core.protocol.timed.group import TimedGroup
-from groupledger.core.protocol.timed.member import Joined, JoinRequest, Membership, Program, Running, TimedProcess
-from groupledger.core.step import Form
+from groupledger.core.protocol.timed import coordination
+from groupledger.core.protocol.timed.timed_group import (
+    Joined,
+    JoinRequest,
+    Membership,
+    Program,
+    Running,
+    TimedGroup,
+    TimedProcess,
+)
+from groupledger.core.rebalance.step import Form
 
 PollStep = Callable[[TimedGroup, TimedProcess], Program]
 
@@ -53,7 +59,7 @@ def leave_late(group: TimedGroup, process: TimedProcess) -> None:
     member_id = process.consumer.member_id
     if process.instance_id is None and member_id is not None:
         group.send(process, partial(coordination.remove, group, member_id))
-    sessions.fell_out(group, process, c.Error.UNKNOWN_MEMBER_ID)
+    coordination.fell_out(group, process, c.Error.UNKNOWN_MEMBER_ID)
 
 
 def _next(process: TimedProcess) -> PollStep | None:
@@ -118,8 +124,8 @@ def _prepare(group: TimedGroup, process: TimedProcess, calls: Iterable[Call]) ->
     """The calls before JoinGroup. From subscriptionUserData on no heartbeats are sent (PREPARING_REBALANCE)."""
     for each in calls:
         if each.callback is Callback.USER_DATA and process.fallen is None and not process.closes:
-            sessions.go_silent(group, process)
-            sessions.stop_heartbeats(process)
+            coordination.go_silent(group, process)
+            coordination.stop_heartbeats(process)
             process.membership = Membership.JOINING
         yield from call(group, process, (each,), group.begun + 1)
 
@@ -147,7 +153,7 @@ def _enter(group: TimedGroup, process: TimedProcess) -> Program:
     process.joined, process.returned, process.round = None, told, told.round
     process.consumer = c.enter(process.consumer, told.member_id, told.generation, told.leads)
     process.membership, process.heartbeats_since_ms = Membership.SYNCING, group.now_ms
-    sessions.end_session(group, told.member_id)
+    coordination.end_session(group, told.member_id)
     plan = None
     if told.members:
         plan = yield from _assign(group, process, told)
@@ -156,7 +162,7 @@ def _enter(group: TimedGroup, process: TimedProcess) -> Program:
             group.close_round()
             return
     group.send(process, partial(coordination.sync, group, process, told.member_id, told.generation, plan))
-    sessions.nudge(group)
+    coordination.nudge(group)
 
 
 def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator[int | Question, Plan | None, Plan]:
@@ -202,7 +208,7 @@ def _take(group: TimedGroup, process: TimedProcess) -> Program:
 def _lose(group: TimedGroup, process: TimedProcess) -> None:
     """It never looks at its assignment, and the coordinator hears nothing of it any more."""
     group.done(process.consumer.member_id, answered=True, again=False)
-    sessions.go_silent(group, process)
+    coordination.go_silent(group, process)
     process.running, process.stopped_ms, process.loses = Running.CUT_OFF, group.now_ms, False
     process.join_started_ms = None
 
@@ -231,7 +237,7 @@ def _close(group: TimedGroup, process: TimedProcess) -> Program:
     yield from call(group, process, reaction.calls, 0)
     process.consumer = reaction.consumer
     if process.instance_id is not None:
-        sessions.go_silent(group, process)
+        coordination.go_silent(group, process)
     elif member_id is not None:
         group.send(process, partial(coordination.remove, group, member_id))
     group.end(process)

@@ -1,0 +1,165 @@
+"""Handle lists of lists as two flat arrays: `start` [n+1] and values; list i is `values[start[i]:start[i + 1]]`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from groupledger.core.arrays.batch import LongArray
+
+
+def starts(lengths: LongArray) -> LongArray:
+    """Return where each list starts, and where the last one ends: [n+1]. Lengths 2, 0, 3 -> 0, 2, 2, 5."""
+    start = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=start[1:])
+    return start
+
+
+def lengths(start: LongArray) -> LongArray:
+    """Return the number of values of each list: [n]."""
+    return np.diff(start)
+
+
+def owners(start: LongArray) -> LongArray:
+    """Return the list of each value. Starts 0, 2, 2, 5 -> 0, 0, 2, 2, 2."""
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def places(start: LongArray) -> LongArray:
+    """Return each value's position in its list, from 0. Starts 0, 2, 2, 5 -> 0, 1, 0, 1, 2."""
+    return np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
+
+
+def take(start: LongArray, chosen: LongArray) -> tuple[LongArray, LongArray]:
+    """Take the lists `chosen`, in that order: their own `start`, and the index of each of their values."""
+    taken = starts(np.diff(start)[chosen])
+    at = np.arange(taken[-1]) + np.repeat(start[:-1][chosen] - taken[:-1], np.diff(taken))
+    return taken, at
+
+
+# Number the partitions of a batch of groups densely ("slots"), so that a set of partitions is a mask.
+#
+# Topics of all groups are numbered in one sequence ("topic row": a topic of one group). Each existing partition is a
+# slot, and so is each partition that is only named (a claim can name anything), so that a name costs no more than
+# itself.
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
+
+    Mask = NDArray[np.bool_]
+
+
+class Topics(NamedTuple):
+    """The topic rows of a batch, as topic listings know them."""
+
+    group: LongArray  # [T]
+    partitions: IntArray  # [T], NONE: unknown to the listings
+    gone: Mask  # [T], deleted according to the listings
+    subscribed: Mask  # [T], at least one member of the group subscribes to it
+
+
+class Naming(NamedTuple):
+    """Partitions as named: topic row, partition, and whether an earlier topic of that name is meant."""
+
+    topic: LongArray
+    partition: IntArray
+    earlier: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """N slots: first those of existing partitions, by topic row, then those that are only named."""
+
+    topic: LongArray  # [N] topic row
+    partition: IntArray  # [N]
+    group: LongArray  # [N]
+    exists: Mask  # [N], false: the listings say that there is no such partition (any more)
+    wanted: Mask  # [N], certainly exists, and its topic is subscribed to: some member should be assigned it
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSlots:
+    """A list of slots for each of M members, in the order of Kafka's own lists."""
+
+    start: LongArray  # [M+1]
+    slot: LongArray
+
+    @property
+    def member(self) -> LongArray:
+        """Return the member of each entry's list."""
+        return owners(self.start)
+
+    def only(self, wanted: Mask) -> MemberSlots:
+        """Return the entries where the mask is true, order kept."""
+        kept = np.concatenate(([0], np.cumsum(wanted)))
+        return MemberSlots(kept[self.start], self.slot[wanted])
+
+    def mask(self, slots: int) -> Mask:
+        """Return which slots occur in any list: [N]."""
+        occurs = np.zeros(slots, np.bool_)
+        occurs[self.slot] = True
+        return occurs
+
+    def holders(self, slots: int) -> IntArray:
+        """Count the lists that hold each slot: [N]. Lists are `distinct`."""
+        return np.bincount(self.slot, minlength=slots).astype(np.int32)
+
+    def distinct(self, slots: int) -> MemberSlots:
+        """Return each list without repetitions, first occurrence kept."""
+        if len(self.slot) == 0 or np.bincount(self.slot, minlength=slots).max() <= 1:
+            return self
+        _, first = np.unique(self.member * slots + self.slot, return_index=True)
+        wanted = np.zeros(len(self.slot), np.bool_)
+        wanted[first] = True
+        return self.only(wanted)
+
+
+def number(topics: Topics, namings: Sequence[Naming]) -> tuple[Slots, list[LongArray]]:
+    """Number all partitions of `topics` and of `namings`; return the slots, and the slot of each naming's entries."""
+    counts = np.maximum(topics.partitions, 0).astype(np.int64)
+    first = starts(counts)
+    inside = [_inside(counts, naming) for naming in namings]
+    keys = [_key(naming)[~known] for naming, known in zip(namings, inside, strict=True)]
+    extra = np.unique(np.concatenate([np.zeros(0, np.int64), *keys]))
+    numbered = [_slot_of(naming, known, first, extra) for naming, known in zip(namings, inside, strict=True)]
+    return _slots(topics, first, extra), numbered
+
+
+def _inside(counts: LongArray, naming: Naming) -> Mask:
+    known: Mask = (naming.partition >= 0) & (naming.partition < counts[naming.topic])
+    return known if naming.earlier is None else known & ~naming.earlier
+
+
+def _key(naming: Naming) -> LongArray:
+    """Return one number per name of a partition that does not exist: topic row, earlier or not, partition (32 bits)."""
+    earlier = 0 if naming.earlier is None else naming.earlier.astype(np.int64)
+    key: LongArray = (naming.topic.astype(np.int64) * 2 + earlier) << 32
+    return key | (naming.partition.astype(np.int64) & 0xFFFFFFFF)
+
+
+def _slot_of(naming: Naming, known: Mask, first: LongArray, extra: LongArray) -> LongArray:
+    slot: LongArray = first[naming.topic] + naming.partition
+    if not known.all():
+        slot[~known] = first[-1] + np.searchsorted(extra, _key(naming)[~known])
+    return slot
+
+
+def _slots(topics: Topics, first: LongArray, extra: LongArray) -> Slots:
+    extra_topic = extra >> 33
+    extra_partition = (extra & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    may_exist = (topics.partitions[extra_topic] < 0) & ~topics.gone[extra_topic] & (extra >> 32 & 1 == 0)
+    known = owners(first)
+    topic = np.concatenate((known, extra_topic))
+    exists = np.concatenate((np.ones(len(known), np.bool_), may_exist & (extra_partition >= 0)))
+    wanted = np.concatenate((topics.subscribed[known], np.zeros(len(extra), np.bool_)))
+    partition = np.concatenate((places(first).astype(np.int32), extra_partition))
+    return Slots(topic, partition, topics.group[topic], exists, wanted)

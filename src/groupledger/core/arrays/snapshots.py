@@ -1,0 +1,260 @@
+"""Represent group snapshots as flat arrays: members' claims, the record, what members held, and the topics.
+
+A `GroupBatch` is an assignor's input; this adds what the step and the verdict need, over the same groups, members and
+topics ("topic row": index into the topics of all groups).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groupledger.core.arrays import ragged
+from groupledger.core.arrays.batch import GroupBatch
+from groupledger.core.arrays.kernels import kernel
+
+if TYPE_CHECKING:
+    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.arrays.ragged import Mask
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLists:
+    """A list of (topic row, partition) for each of M members, as written: it may name anything."""
+
+    start: LongArray  # [M+1]
+    topic: LongArray  # topic rows
+    partition: IntArray
+    earlier: Mask | None = None  # an earlier topic of that name is meant (its id is another)
+
+    def only(self, wanted: Mask) -> NamedLists:
+        """Return the entries where the mask is true."""
+        kept = np.concatenate(([0], np.cumsum(wanted)))
+        earlier = None if self.earlier is None else self.earlier[wanted]
+        return NamedLists(kept[self.start], self.topic[wanted], self.partition[wanted], earlier)
+
+    @property
+    def member(self) -> LongArray:
+        """Return the member of each entry."""
+        return ragged.owners(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicViews:
+    """Topic listings, per topic row, at the snapshot and at the changes around it (NONE: no such topic)."""
+
+    now: IntArray  # [T] partition count
+    before: IntArray  # [T] before the last change
+    before_that: IntArray  # [T]
+    after: IntArray  # [T] after the next change
+    changed: LongArray  # [T] when the last change was seen; LEAST: never
+    changed_before: LongArray  # [T] the change before
+    changed_after: LongArray  # [T] the next; GREATEST: none
+    gone: Mask  # [T] deleted at the snapshot, according to listings
+
+
+LEAST = -(2**62)
+GREATEST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """G snapshots with M members and T topic rows."""
+
+    batch: GroupBatch  # claims as sent
+    topics: TopicViews
+    held: NamedLists  # recorded for the member in the snapshot before
+    recorded: NamedLists  # the leader's answer; of a KIP-848 member, what it holds
+    goal: NamedLists  # KIP-848: the target assignment; otherwise as recorded
+    memory: Mask  # [M], the claim is a memory of what the member had, not what it still owns
+    modern: Mask  # [G], a KIP-848 group: the coordinator decides, no leader
+
+    @property
+    def member_group(self) -> LongArray:
+        """Return the group of each member: [M]."""
+        return ragged.owners(self.batch.member_start)
+
+    @property
+    def topic_group(self) -> LongArray:
+        """Return the group of each topic row: [T]."""
+        return ragged.owners(self.batch.topic_start)
+
+    @property
+    def claims(self) -> NamedLists:
+        """Return members' claims, with topic rows."""
+        batch = self.batch
+        first = batch.topic_start[self.member_group]
+        topic = np.repeat(first, ragged.lengths(batch.claim_start)) + batch.claim_topic
+        return NamedLists(batch.claim_start, topic, batch.claim_partition)
+
+
+class Subscribed:
+    """Look up in constant time which subscription names which topic."""
+
+    def __init__(self, batch: GroupBatch) -> None:
+        """Allocate one cell per subscription and topic of its group."""
+        group = np.zeros(len(batch.subscription_start) - 1, np.int64)
+        group[batch.member_subscription] = ragged.owners(batch.member_start)
+        self._first = ragged.starts(np.diff(batch.topic_start)[group])
+        self._cells = np.zeros(self._first[-1], np.bool_)
+        self._cells[self._first[ragged.owners(batch.subscription_start)] + batch.subscription_topic] = True
+        self._batch = batch
+        self._group = group
+
+    def names(self, member: LongArray, topic: LongArray) -> Mask:
+        """Return, for each (member, topic row) of one group, whether the member subscribes to the topic."""
+        subscription = self._batch.member_subscription[member]
+        found: Mask = self._cells[
+            self._first[subscription] + topic - self._batch.topic_start[self._group[subscription]]
+        ]
+        return found
+
+    def any(self) -> Mask:
+        """Return which topic rows have a subscriber: [T]."""
+        wanted = np.zeros(len(self._batch.topic_hash), np.bool_)
+        batch = self._batch
+        first = batch.topic_start[self._group[ragged.owners(batch.subscription_start)]]
+        wanted[first + batch.subscription_topic] = True
+        return wanted
+
+    def subscribers(self) -> LongArray:
+        """Count the members that subscribe to each topic row: [T]."""
+        batch = self._batch
+        members = np.bincount(batch.member_subscription, minlength=len(self._group))
+        topic, subscription = self._pairs()
+        found = np.bincount(topic, weights=members[subscription], minlength=len(batch.topic_hash))
+        return found.astype(np.int64)
+
+    def least(self, load: LongArray) -> LongArray:
+        """Return the least load of the subscribers of each topic row: [T]; GREATEST without subscribers."""
+        batch = self._batch
+        of_subscription = np.full(len(self._group), GREATEST, np.int64)
+        np.minimum.at(of_subscription, batch.member_subscription, load)
+        found = np.full(len(batch.topic_hash), GREATEST, np.int64)
+        topic, subscription = self._pairs()
+        np.minimum.at(found, topic, of_subscription[subscription])
+        return found
+
+    def table(self, group: int) -> tuple[slice, Mask]:
+        """Return the topic rows of a group, and which of them each of its members subscribes to: [members, topics]."""
+        batch = self._batch
+        topics = slice(*batch.topic_start[group : group + 2].tolist())
+        members = slice(*batch.member_start[group : group + 2].tolist())
+        first = self._first[batch.member_subscription[members]]
+        table: Mask = self._cells[first[:, None] + np.arange(topics.stop - topics.start)]
+        return topics, table
+
+    def _pairs(self) -> tuple[LongArray, LongArray]:
+        """Return topic row and subscription of each pair of them."""
+        cell = np.flatnonzero(self._cells)
+        subscription = ragged.owners(self._first)[cell]
+        return self._batch.topic_start[self._group[subscription]] + cell - self._first[subscription], subscription
+
+    def equal(self) -> Mask:
+        """Return the groups in which all members have one subscription (as sets): [G]."""
+        batch = self._batch
+        used = np.bincount(batch.member_subscription, minlength=len(self._group)) > 0
+        size = np.add.reduceat(np.append(self._cells, False).astype(np.int64), self._first)[:-1]
+        size[np.diff(self._first) == 0] = 0
+        union = np.bincount(ragged.owners(batch.topic_start), weights=self.any(), minlength=batch.groups)
+        differs = used & (size < union[self._group])
+        unequal = np.bincount(self._group, weights=differs, minlength=batch.groups) > 0
+        equal: Mask = ~unequal
+        return equal
+
+
+def select(batch: GroupBatch, groups: LongArray) -> tuple[GroupBatch, LongArray, LongArray]:
+    """Return the batch of some groups, in that order, with the members and the topic rows taken."""
+    member_start, member = ragged.take(batch.member_start, groups)
+    topic_start, topic = ragged.take(batch.topic_start, groups)
+    used, subscription = np.unique(batch.member_subscription[member], return_inverse=True)
+    subscription_start, entry = ragged.take(batch.subscription_start, used)
+    taken = replace(
+        with_members(batch, member, member_start),
+        topic_start=topic_start,
+        topic_hash=batch.topic_hash[topic],
+        topic_rank=batch.topic_rank[topic],
+        topic_partitions=batch.topic_partitions[topic],
+        member_subscription=subscription,
+        subscription_start=subscription_start,
+        subscription_topic=batch.subscription_topic[entry],
+    )
+    return _with_racks(taken, batch, topic), member, topic
+
+
+def with_members(batch: GroupBatch, member: LongArray, member_start: LongArray) -> GroupBatch:
+    """Return the batch with only these members and their claims; group g has those from `member_start[g]` on."""
+    claim_start, claim = ragged.take(batch.claim_start, member)
+    return replace(
+        batch,
+        member_start=member_start,
+        member_hash=batch.member_hash[member],
+        member_rank=batch.member_rank[member],
+        instance_rank=batch.instance_rank[member],
+        member_rack=batch.member_rack[member],
+        subscription_generation=batch.subscription_generation[member],
+        claim_generation=batch.claim_generation[member],
+        member_subscription=batch.member_subscription[member],
+        claim_start=claim_start,
+        claim_topic=batch.claim_topic[claim],
+        claim_partition=batch.claim_partition[claim],
+    )
+
+
+def _with_racks(taken: GroupBatch, batch: GroupBatch, topic: LongArray) -> GroupBatch:
+    """Add the racks of its topic rows to `taken`. A topic without metadata has no partitions there."""
+    if batch.rack_topic_start is None or batch.rack_start is None or batch.rack_code is None:
+        return taken
+    topic_start, partition = ragged.take(batch.rack_topic_start, topic)
+    start, replica = ragged.take(batch.rack_start, partition)
+    return replace(taken, rack_topic_start=topic_start, rack_start=start, rack_code=batch.rack_code[replica])
+
+
+@kernel
+def number_topics(
+    start: LongArray, code: IntArray, seen: IntArray, row: LongArray, topic_row: LongArray, topic_code: IntArray
+) -> int:
+    """Number the distinct topics of each group from the lists that name them; return how many in all.
+
+    `start` [K, G+1]: where list k of group g begins in `code`. Filled: `topic_row` as long as `code`, and `topic_code`
+    of each topic row. Scratch space, by topic code: `seen` (NONE) and `row`.
+    """
+    rows = 0
+    for group in range(start.shape[1] - 1):
+        for each in range(start.shape[0]):
+            for at in range(start[each, group], start[each, group + 1]):
+                if seen[code[at]] != group:
+                    seen[code[at]] = group
+                    row[code[at]] = rows
+                    topic_code[rows] = code[at]
+                    rows += 1
+                topic_row[at] = row[code[at]]
+    return rows
+
+
+@kernel
+def by_topic(start: LongArray, topic: LongArray, seen: LongArray, place: LongArray, order: LongArray) -> None:
+    """Fill `order` so that each list's entries are grouped by topic, topics and partitions in order of appearance.
+
+    Scratch space, by topic row: `seen` (NONE) and `place`.
+    """
+    first = np.empty(len(seen), np.int64)
+    for member in range(len(start) - 1):
+        topics = 0
+        for at in range(start[member], start[member + 1]):
+            if seen[topic[at]] != member:
+                seen[topic[at]] = member
+                place[topic[at]] = 0
+                first[topics] = topic[at]
+                topics += 1
+            place[topic[at]] += 1
+        free = start[member]
+        for each in range(topics):
+            size = place[first[each]]
+            place[first[each]] = free
+            free += size
+        for at in range(start[member], start[member + 1]):
+            order[place[topic[at]]] = at
+            place[topic[at]] += 1

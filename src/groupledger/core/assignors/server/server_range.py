@@ -1,0 +1,154 @@
+"""`range` of the coordinator: each subscriber gets one run of each topic; previous targets do not matter.
+
+Unlike the client's `range`: members with an instance id come first, by it, then the others by member id; no racks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.java_orders import TREE
+from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.server.iteration_orders import ServerGroupView, group_at, walk_subscription
+from groupledger.core.assignors.server.orders import room, table_size, walk
+from groupledger.core.assignors.server.server_group import ServerBatch
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
+
+
+class Shares(NamedTuple):
+    """What is left to deal of each topic, and the share dealt last: low:high."""
+
+    quota: IntArray
+    extras: IntArray
+    low: IntArray
+    high: IntArray
+
+
+@kernel
+def count_ranges(g: ServerGroupView, size: LongArray) -> None:
+    """Set `size` [members] to how many partitions each member gets; 7 over 3 -> 3, 2, 2."""
+    shares = _shares(g)
+    for member in sorted_members(g):
+        size[member] = 0
+        for at in range(g.subscription_start[member], g.subscription_start[member + 1]):
+            size[member] += _deal(shares, g.subscription_topic[at])
+
+
+@kernel
+def write_ranges(
+    g: ServerGroupView,
+    homogeneous: bool,
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+    tree: NDArray[np.bool_],
+) -> None:
+    """Fill each member's part, at start[m]:start[m + 1], in iteration order of its map.
+
+    `tree` [members] flags members for which a tree decides that order; their lists are right as sets.
+    """
+    shares = _shares(g)
+    names = np.empty(g.topics, np.int32)
+    walked = np.empty(g.topics, np.int32)
+    count = 0
+    unsure = False
+    members = sorted_members(g)
+    for member in members:
+        if not homogeneous or member == members[0]:
+            count, unsure = walk_subscription(g, member, walked, names)
+        named = g.subscription_start[member + 1] - g.subscription_start[member]
+        capacity = table_size(room(count if homogeneous else named))
+        sure = _write(g, shares, walked[:count], capacity, start[member], topic, partition)
+        tree[member] = unsure or not sure
+
+
+@kernel
+def sorted_members(g: ServerGroupView) -> IntArray:
+    """Return members with an instance id first, by it; then the others by member id."""
+    keys = np.empty(g.members, np.int64)
+    for member in range(g.members):
+        static = g.instance_rank[member] != NONE
+        rank = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]
+        keys[member] = rank
+    return np.argsort(keys, kind="mergesort").astype(np.int32)
+
+
+@kernel
+def _shares(g: ServerGroupView) -> Shares:
+    subscribers = np.zeros(g.topics, np.int32)
+    for at in range(g.subscription_start[0], g.subscription_start[g.members]):
+        subscribers[g.subscription_topic[at]] += 1
+    shares = Shares(
+        np.zeros(g.topics, np.int32),
+        np.zeros(g.topics, np.int32),
+        np.zeros(g.topics, np.int32),
+        np.zeros(g.topics, np.int32),
+    )
+    for topic in range(g.topics):
+        if subscribers[topic] > 0 and g.partitions[topic] > 0:
+            shares.quota[topic] = g.partitions[topic] // subscribers[topic]
+            shares.extras[topic] = g.partitions[topic] % subscribers[topic]
+    return shares
+
+
+@kernel
+def _deal(shares: Shares, topic: int) -> int:
+    """Advance low:high to the next subscriber's share of the topic; return its size."""
+    count = shares.quota[topic]
+    if shares.extras[topic] > 0:
+        shares.extras[topic] -= 1
+        count += 1
+    shares.low[topic] = shares.high[topic]
+    shares.high[topic] += count
+    return int(count)
+
+
+@kernel
+def _write(
+    g: ServerGroupView, shares: Shares, topics: IntArray, capacity: int, to: int, topic: IntArray, partition: IntArray
+) -> bool:
+    """Write one member's ranges; False if a tree decides the order of its topics."""
+    given = np.empty(len(topics), np.int32)
+    count = 0
+    for each in topics:
+        if _deal(shares, each) > 0:
+            given[count] = each
+            count += 1
+    capacity = walk(g.id_hash, given, count, capacity)
+    for each in given[:count]:
+        for number in range(shares.low[each], shares.high[each]):
+            topic[to] = each
+            partition[to] = number
+            to += 1
+    return capacity != TREE
+
+
+@kernel
+def count_batch(b: ServerBatch, start: LongArray) -> None:
+    """Set `start` [M+1] to the start of each member's list."""
+    start[0] = 0
+    for index in range(len(b.joining)):
+        first = b.member_start[index]
+        count_ranges(group_at(b, index), start[first + 1 : b.member_start[index + 1] + 1])
+    for member in range(len(start) - 1):
+        start[member + 1] += start[member]
+
+
+@kernel
+def write_batch(
+    b: ServerBatch, path: IntArray, start: LongArray, topic: IntArray, partition: IntArray, tree: NDArray[np.bool_]
+) -> None:
+    """Fill all lists; `tree` [M] flags members whose topic order a tree decides."""
+    for index in range(len(path)):
+        g = group_at(b, index)
+        low = b.member_start[index]
+        high = b.member_start[index + 1]
+        if g.members > 0:
+            write_ranges(g, path[index] == 1, start[low : high + 1], topic, partition, tree[low:high])

@@ -1,0 +1,437 @@
+"""A group that its coordinator assigns (KIP-848, share, Streams): members and deltas of targets, folded into snapshots.
+
+A snapshot is taken where the target is complete (TargetAssignmentMetadata) and where what a member holds or must give
+up changes (CurrentMemberAssignment and its tombstone). It is not complete while records are known to be missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from groupledger.core.history import rows
+from groupledger.core.history.classic import check_doubles, write_deleted
+from groupledger.core.history.members import (
+    ASSIGNED,
+    PENDING,
+    TARGET,
+    Current,
+    ModernGroup,
+    Topology,
+    by_topic,
+    partitions_of,
+    read_current,
+    read_expression,
+    read_metadata,
+    read_target,
+    read_topology,
+    unresolved,
+)
+from groupledger.core.history.rows import (
+    ROLES,
+    Assignment,
+    GroupSnapshotRow,
+    GroupType,
+    LogRow,
+    MemberSnapshotRow,
+    Role,
+    Tasks,
+    TopicNames,
+    Unfinished,
+)
+from groupledger.core.history.writer import SOURCE, TARGETS_SKIPPED, HistoryWriter
+from groupledger.core.wire.offsets_log import (
+    ConsumerGroupMetadata,
+    CurrentMemberAssignment,
+    LogKey,
+    MemberMetadata,
+    RecordValue,
+    RegularExpression,
+    ShareCurrentAssignment,
+    ShareMemberMetadata,
+    StreamsCurrentAssignment,
+    StreamsGroupMetadata,
+    StreamsMemberMetadata,
+    StreamsTargetMember,
+    StreamsTopology,
+    TargetAssignmentMember,
+    TargetAssignmentMetadata,
+)
+
+FIRST_EPOCH = 2
+"""The highest epoch that a new group's first record has: Kafka 4.4 begins with 2, Kafka 3.9 with 1."""
+
+
+def fold_modern(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordValue | None) -> None:
+    """One record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
+    raw, name, (group_type, role) = row.value or b"", name_in(key), ROLES[key.kind]
+    if role is Role.PARTITION_COUNTS:
+        enter(writer, row, group_type).counts_partitions = True
+        return
+    match value:
+        case MemberMetadata() | ShareMemberMetadata() | StreamsMemberMetadata():
+            metadata = read_metadata(raw, value)
+            enter(writer, row, group_type).metadata[name] = metadata
+        case RegularExpression():
+            enter(writer, row, group_type).expressions[name] = read_expression(raw, value)
+        case StreamsTopology():
+            topology = read_topology(raw, value)
+            change_topology(writer, row, enter(writer, row, group_type), topology)
+        case TargetAssignmentMember() | StreamsTargetMember():
+            target = read_target(raw, value, writer.topics)
+            group = enter(writer, row, group_type)
+            group.targets[name] = target
+            # A static member that came back takes over its predecessor's target, in no epoch of its own.
+            group.open = group.open or group.group_epoch != group.target_epoch
+            group.judge(name)
+            lacks_epoch(group)
+        case ConsumerGroupMetadata() | StreamsGroupMetadata():
+            reach_epoch(writer, row, enter(writer, row, group_type), value.epoch)
+        case TargetAssignmentMetadata():
+            complete_target(writer, row, enter(writer, row, group_type), value.epoch)
+        case CurrentMemberAssignment() | ShareCurrentAssignment() | StreamsCurrentAssignment():
+            current = read_current(raw, value, writer.topics)
+            hold(writer, row, enter(writer, row, group_type), name, current)
+        case _:
+            raise AssertionError(f"{key.kind} is no record of a group that its coordinator assigns")
+
+
+def name_in(key: LogKey) -> str:
+    """The member or the regular expression that a key is about; empty where it is about the whole group."""
+    return str(key.fields.get("member_id") or key.fields.get("regular_expression") or "")
+
+
+def fold_modern_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> None:
+    """The end of one key; of the group's epoch: the end of the group."""
+    group, (group_type, role) = writer.state.modern, ROLES[key.kind]
+    if role is Role.EPOCH:
+        delete_modern(writer, row, group_type)
+    if group is None or group.group_type is not group_type:
+        return
+    name = name_in(key)
+    match role:
+        case Role.MEMBER:
+            group.metadata.pop(name, None)
+            group.forget(name)
+        case Role.EXPRESSION:
+            group.expressions.pop(name, None)
+        case Role.TOPOLOGY:
+            group.topology = None
+        case Role.PARTITION_COUNTS:
+            group.counts_partitions = False
+        case Role.TARGET:
+            group.targets.pop(name, None)
+        case Role.TARGET_EPOCH:
+            group.reach_target(None)
+        case Role.CURRENT:
+            leave(writer, row, group, name)
+        case _:
+            pass
+
+
+def enter(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> ModernGroup:
+    """The group, at the start of an incarnation a new one."""
+    state = writer.state
+    if not state.alive or state.group_type != group_type or state.modern is None:
+        cut = state.hole and not state.alive
+        writer.begin(group_type, row)
+        state.number = None
+        state.modern = ModernGroup(group_type, cut=cut)
+    return state.modern
+
+
+def change_topology(writer: HistoryWriter, row: LogRow, group: ModernGroup, topology: Topology) -> None:
+    """What the tasks of a Streams group read from now on; what of it cannot be told is stated."""
+    group.topology = topology
+    held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
+    writer.changed(writer.state.ownership.record(held, row.timestamp_ms), row)
+    missing = list(unresolved(topology, writer.topics, row.timestamp_ms))
+    if missing:
+        reason = (
+            f"neither the log nor a topic listing of that time tells {'; '.join(missing)}: what active tasks read of "
+            "them is left out of recorded, target and ownership_changes. The tasks themselves are in tasks"
+        )
+        epoch = topology.value.epoch
+        writer.gap("source-topics-unknown", row, (epoch, epoch), reason)
+
+
+def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
+    """A group epoch: members or topics changed, a target will follow.
+
+    Not before Kafka 4.1 where no member is left: then the epoch is all there is, and the snapshot is taken here.
+    """
+    known = group.group_epoch
+    if known is None:
+        begin_epochs(writer, row, group, epoch)
+    elif epoch < known:
+        fall(writer, row, group, epoch)
+    elif epoch > known + 1:
+        group.cut = True
+        writer.gap("epochs-skipped", row, (known, epoch), epochs_between(known, epoch))
+    if group.target_epoch is None and group.first_epoch is None:
+        group.first_epoch = epoch
+    group.group_epoch = writer.state.number = epoch
+    fell = known is not None and epoch < known  # it is a snapshot by itself
+    if group.counts_partitions and not group.present() and not fell:
+        take_snapshot(writer, row, group)
+
+
+def epochs_between(before: int, epoch: int) -> str:
+    """Epochs are skipped."""
+    return f"no record of the group epochs between {before} and {epoch}: compacted away, or the log lost them"
+
+
+def begin_epochs(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
+    """The first epoch seen: 2 in a new group; a converted one goes on from the classic generation."""
+    generation = writer.state.number if group.converting else None
+    if generation is not None and epoch > generation + 1:
+        group.cut = True
+        writer.gap("epochs-skipped", row, (generation, epoch), epochs_between(generation, epoch))
+    elif generation is None and epoch > FIRST_EPOCH:
+        group.cut = True
+        reason = f"the first group epoch of this incarnation is {epoch}; the records before are not there"
+        writer.gap("history-begins-late", row, (None, epoch), reason)
+
+
+def fall(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
+    """A falling epoch starts an incarnation. The members' last records stay: nothing deleted them."""
+    reason = (
+        f"the group epoch fell from {group.group_epoch} to {epoch} without a tombstone: the group was deleted unseen, "
+        "or the log lost its end"
+    )
+    writer.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
+    writer.begin(group.group_type, row)
+    writer.state.modern = group
+    group.cut, group.group_epoch, group.target_epoch, group.first_epoch = True, epoch, None, None
+    held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
+    writer.changed(writer.state.ownership.record(held, None), row)
+    take_snapshot(writer, row, group)
+
+
+def complete_target(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
+    """The target of an epoch is complete: take a snapshot. Of epochs without a target there is coverage alone."""
+    known, waiting = group.target_epoch, group.untargeted
+    if known is None and waiting is not None:
+        known = waiting - 1
+    if known is not None and epoch > known + 1:
+        reason = f"no target of the epochs between {known} and {epoch}: normal where a later epoch came first"
+        writer.gap(TARGETS_SKIPPED, row, (known, epoch), reason)
+    lacks_epoch(group)
+    group.cut = group.cut or group.group_epoch is None or epoch > group.group_epoch
+    group.reach_target(epoch)
+    group.open = False
+    if group.converting:
+        group.converting = False
+        writer.changed(writer.state.ownership.release_others(group.metadata), row)
+    group.mend()
+    take_snapshot(writer, row, group)
+
+
+def hold(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str, now: Current) -> None:
+    """What a member holds from now on; a snapshot if its partitions or tasks changed."""
+    if now.epoch >= FIRST_EPOCH:  # a member that waits for its regular expression is at 1 before the group is at 2
+        lacks_epoch(group)
+    before = group.current.get(member_id)
+    group.leaving.discard(member_id)
+    group.current[member_id] = now
+    group.judge(member_id)
+    since = None if before is None and group.cut else row.timestamp_ms
+    changes = writer.state.ownership.record([(member_id, held_by(writer, row, group, now))], since)
+    writer.changed(changes, row)
+    group.mend()
+    pending, tasks = (before.pending, before.tasks) if before is not None else ((), ())
+    first = before is None and bool(now.recorded or now.pending)  # no change if the classic group gave it
+    if changes or first or by_topic(now.pending) != by_topic(pending) or set(now.tasks) != set(tasks):
+        take_step(writer, row, group)
+
+
+def leave(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str) -> None:
+    """A member's assignment was deleted, the first of its tombstones: it holds nothing any more."""
+    if group.current.pop(member_id, None) is None:
+        return
+    if member_id in group.metadata:
+        group.leaving.add(member_id)
+    group.unsettled.discard(member_id)
+    changes = writer.state.ownership.record([(member_id, ())], None)
+    if changes:
+        writer.changed(changes, row)
+        take_step(writer, row, group)
+
+
+def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
+    """Fold the deletion of the group."""
+    state = writer.state
+    if state.alive and state.group_type != group_type:
+        return
+    if not state.incarnation:
+        writer.begin(group_type, row)
+        reason = "the first record of the group is its tombstone: nothing is known of the time before"
+        writer.gap("history-begins-late", row, (None, None), reason)
+    if state.alive:
+        write_deleted(writer, row)
+
+
+def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
+    """A record of the group could not be read: what it changed is not known, and no snapshot is measured across it."""
+    state = writer.state
+    writer.gap(rows.RECORD_UNREADABLE, row, (state.number if state.alive else None, None), rows.unreadable(what))
+    state.hole = True
+    if state.modern is not None:
+        state.modern.cut = True
+
+
+def unfinished(writer: HistoryWriter, row: LogRow) -> Unfinished | None:
+    """The state at the last record read, if an epoch or a member's leaving is half told there."""
+    group = writer.state.modern
+    if group is None or not (group.open or group.leaving or group.group_epoch != group.target_epoch):
+        return None
+    reason = (
+        f"the read ended in group epoch {group.group_epoch}, with the target of epoch {group.target_epoch}: the rest "
+        "of the step comes with the next read"
+    )
+    span = (group.target_epoch, None)
+    snapshot, members = snapshot_rows(writer, row, group, complete=False)
+    return Unfinished(snapshot, tuple(members), writer.coverage_row("fold-cut", row, span, reason))
+
+
+def lacks_epoch(group: ModernGroup) -> None:
+    """A target or an assignment before any group epoch: the records before are not there."""
+    if group.group_epoch is None:
+        group.cut = True
+
+
+def take_step(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> None:
+    """Write the group at a member's step; a large one only at the last step of an epoch."""
+    if len(group.metadata) <= writer.step_members or group.is_settled:
+        take_snapshot(writer, row, group)
+
+
+def take_snapshot(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> None:
+    """Write the group as it is known at this record."""
+    complete = not group.cut and not group.open and group.target_epoch is not None
+    writer.snapshot(*snapshot_rows(writer, row, group, complete=complete))
+    if group.group_type is not GroupType.SHARE:  # whose members share partitions
+        check_doubles(writer, row)
+
+
+# The rows of the snapshot of a group that its coordinator assigns.
+
+
+def snapshot_rows(
+    writer: HistoryWriter, row: LogRow, group: ModernGroup, *, complete: bool
+) -> tuple[GroupSnapshotRow, list[MemberSnapshotRow]]:
+    """The group as it is known at this record, members in the order of joining."""
+    state, identity = writer.state, writer.snapshot_id(row.offset)
+    present = group.present()
+    topics = [group.topics_of(member) for member in present]
+    shared = topics[0] if topics and all(other == topics[0] for other in topics) else None
+    subscribed = tuple(sorted({topic for own in topics for topic in own})) if shared is None else None
+    snapshot = GroupSnapshotRow(
+        snapshot_id=identity,
+        cluster_id=writer.cluster_id,
+        source=SOURCE,
+        log_partition=row.log_partition,
+        offset=row.offset,
+        group_id=state.group_id,
+        group_type=group.group_type.value,
+        protocol_type=None,
+        incarnation=state.incarnation,
+        snapshot_kind="fold" if present else "empty",
+        generation=None,
+        group_epoch=group.group_epoch,
+        target_epoch=group.target_epoch,
+        assignor=preferred_assignor(group, present),
+        leader=None,
+        state=state_of(group, present),
+        complete=complete,
+        shared_topics=shared,
+        subscribed_topics=subscribed,
+        members=len(present),
+        previous_snapshot_id=writer.previous_snapshot_id(),
+        first_snapshot_id=None,
+        observed_at=row.timestamp_ms,
+    )
+    members = []
+    for order, (member_id, own) in enumerate(zip(present, topics, strict=True)):
+        place = (identity, writer.cluster_id, state.group_id, row.offset, order)
+        members.append(member_row(writer, row, group, (place, member_id, own if shared is None else None)))
+    return snapshot, members
+
+
+def member_row(
+    writer: HistoryWriter,
+    row: LogRow,
+    group: ModernGroup,
+    member: tuple[tuple[str, str, str, int, int], str, TopicNames | None],
+) -> MemberSnapshotRow:
+    """A member, by its place, id and own topics; of a classic one in the group also what its own subscription said."""
+    place, member_id, topics = member
+    _, value, said = group.metadata[member_id]
+    target, current = group.targets.get(member_id), group.current.get(member_id)
+    claimed: Assignment | None = None
+    if said is not None and said.states_claim:
+        claimed = writer.payloads.at(row.timestamp_ms).with_ids(said.claim.owned)
+    streams = group.group_type is GroupType.STREAMS
+    tasks = (*(current.tasks if current else ()), *(target.tasks if target else ()))
+    recorded, pending = writer.state.ownership.assignment_of(member_id), None
+    if current is not None:
+        recorded, pending = assigned_to(writer, row, group, current)
+    wanted = target.partitions if target else None
+    if streams and target is not None:
+        wanted = read_by(writer, row, group, target.tasks, TARGET)
+    return MemberSnapshotRow(
+        *place,
+        member_id=member_id,
+        group_instance_id=value.instance_id,
+        client_id=value.client_id,
+        host=value.client_host,
+        rack_id=value.rack_id or (said.rack if said else None),
+        subscription_version=said.version if said else None,
+        topics=topics,
+        claimed=claimed,
+        claimed_generation=said.claim.generation if said else None,
+        subscription_generation=said.claim.subscription_generation if said else None,
+        user_data=said.user_data if said else None,
+        recorded=recorded,
+        target=wanted,
+        pending_revocation=pending,
+        member_epoch=current.epoch if current else None,
+        previous_member_epoch=current.previous_epoch if current else None,
+        member_state=current.state if current else None,
+        subscribed_regex=value.subscribed_regex or None,  # Java's client sends an empty one
+        tasks=tasks if streams else None,
+    )
+
+
+def assigned_to(
+    writer: HistoryWriter, row: LogRow, group: ModernGroup, current: Current
+) -> tuple[Assignment, Assignment]:
+    """What a member holds for good, and what it must give up; of tasks, what the active ones read."""
+    if group.group_type is not GroupType.STREAMS:
+        return current.recorded, current.pending
+    recorded, pending = (read_by(writer, row, group, current.tasks, state) for state in (ASSIGNED, PENDING))
+    return recorded, pending
+
+
+def held_by(writer: HistoryWriter, row: LogRow, group: ModernGroup, current: Current) -> Assignment:
+    """All that a member holds: a pending partition is given to nobody else before the member acknowledges."""
+    recorded, pending = assigned_to(writer, row, group, current)
+    return (*recorded, *pending)
+
+
+def read_by(writer: HistoryWriter, row: LogRow, group: ModernGroup, tasks: Tasks, state: str) -> Assignment:
+    """The partitions that active tasks read, by the topology and the topics of that time."""
+    return partitions_of(tasks, state, group.topology, writer.topics, row.timestamp_ms)
+
+
+def preferred_assignor(group: ModernGroup, present: list[str]) -> str | None:
+    """The server-side assignor most members ask for, the first by name among equals; None: none asks."""
+    asked = [group.metadata[member].value.server_assignor for member in present]
+    votes = Counter(name for name in asked if name)
+    return min(votes, key=lambda name: (-votes[name], name), default=None)
+
+
+def state_of(group: ModernGroup, present: list[str]) -> str:
+    """Stable: the target is the group's epoch and every member holds exactly its own."""
+    if not present:
+        return "Empty"
+    return "Stable" if group.is_settled else "Reconciling"

@@ -1,0 +1,125 @@
+"""Parse moments as people write them, convert them to the log's milliseconds since 1970, print them in UTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from groupledger.core.faults import Fault
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+MICROSECOND = timedelta(microseconds=1)
+MICROS_A_MILLI = 1_000
+LEAST_MILLIS = 10**11
+"""March 1973. Fewer digits are seconds, a date without hyphens, or a length of time without its unit."""
+
+
+def parse(text: str) -> tuple[datetime, bool]:
+    """Parse ISO 8601 or epoch milliseconds -> (moment in UTC, whether UTC was assumed because no zone was given).
+
+    `2026-11-21T14:03Z`, `2026-11-21 15:03+01:00`, `2026-11-21T14:03` (UTC assumed), `1795262898320`. A number from 1 to
+    LEAST_MILLIS is refused: taken for milliseconds, `--since 24` would ask about everything.
+    """
+    try:
+        if text.isascii() and text.isdigit():
+            if 0 < int(text) < LEAST_MILLIS:
+                raise ValueError
+            return from_millis(int(text)), False
+        moment = datetime.fromisoformat(text)
+        assumed = moment.tzinfo is None
+        return (moment.replace(tzinfo=UTC) if assumed else moment.astimezone(UTC)), assumed
+    except (ValueError, OverflowError):
+        message = f"a time is ISO 8601 (2026-11-21T14:03Z) or milliseconds since 1970 (1795262898320); got {text!r}"
+        raise Fault("BAD_TIME", message) from None
+
+
+def millis(moment: datetime) -> int:
+    """Return milliseconds since 1970, rounded down."""
+    return (moment - EPOCH) // MILLISECOND
+
+
+def from_millis(value: int) -> datetime:
+    """Return the moment in UTC."""
+    return EPOCH + value * MILLISECOND
+
+
+def micros(moment: datetime) -> int:
+    """Return microseconds since 1970, the unit in which times are stored and compared."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+def from_micros(value: int) -> datetime:
+    """Return the moment in UTC."""
+    return EPOCH + value * MICROSECOND
+
+
+def iso(moment: datetime) -> str:
+    """Format as `2026-11-21T14:03:00.000Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def clock(moment: datetime, day: date | None) -> str:
+    """Format as `12:08:46.424` on this day, `2026-11-21 12:08:46.424` on another; in UTC."""
+    text = iso(moment).removesuffix("Z").replace("T", " ")
+    return text.partition(" ")[2] if moment.astimezone(UTC).date() == day else text
+
+
+def dates_once(moments: Sequence[datetime]) -> tuple[str, list[str]]:
+    """Return the date, if all moments share one, and each moment, dated if it is not on the day of the one before.
+
+    All have the same width, so that times align in a column.
+    """
+    days = {moment.astimezone(UTC).date() for moment in moments}
+    day: date | None = min(days) if len(days) == 1 else None
+    of_all = "" if day is None else day.isoformat()
+    told = []
+    for moment in moments:
+        told.append(clock(moment, day))
+        day = moment.astimezone(UTC).date()
+    width = max(map(len, told), default=0)
+    return of_all, [text.rjust(width) for text in told]
+
+
+# Parse a bound of a period: a moment, or a length of time before now, up to when the ledger is known.
+
+Bound = datetime | timedelta
+"""A moment, or a length of time before now."""
+
+Point = int | Bound
+"""A generation or group epoch, a moment, or a length of time before now."""
+
+GREATEST_GENERATION = 2**31 - 1
+MOST_DIGITS = len(str(GREATEST_GENERATION))
+_DURATION = re.compile(r"(\d{1,7})([smhdw])", re.ASCII)
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def bound(text: str) -> tuple[Bound, bool]:
+    """Parse `24h`, `90m`, `7d` as a length, else a moment by `moment.parse`; return whether UTC was assumed."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is not None:
+        return timedelta(**{_UNITS[found[2]]: int(found[1])}), False
+    try:
+        return parse(text.strip())
+    except Fault as fault:
+        raise Fault(fault.code, f"{fault.message}, or how long before now: 90s, 15m, 24h, 7d, 2w") from None
+
+
+def point(text: str) -> tuple[Point, bool]:
+    """Parse `12` as a generation, else as `bound`: a number too large for one is milliseconds since 1970."""
+    number = text.strip()
+    if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) <= GREATEST_GENERATION:
+        return int(number), False
+    try:
+        return bound(text)
+    except Fault as fault:
+        raise Fault(fault.code, f"{fault.message}, or a generation: 12") from None
+
+
+def placed(of: Bound, now: datetime) -> datetime:
+    """Return the moment of a bound in a ledger that is known up to `now`; a length of time never goes before 1970."""
+    if isinstance(of, datetime):
+        return of
+    return EPOCH if of > now - EPOCH else now - of

@@ -1,0 +1,494 @@
+"""What is due, and when: a clock that jumps from one due moment to the next."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+
+from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.protocol.application import (
+    Accepts,
+    Application,
+    Applications,
+    Polls,
+    ReadingGroup,
+    make_application,
+)
+from groupledger.core.protocol.client_api import Call, MemberTimes, Seat, Subscription, Times
+from groupledger.core.protocol.consumer import Consumer, Error, PartitionCounts
+from groupledger.core.protocol.coordinator import Coordinator, Registered
+from groupledger.core.protocol.events import Join
+from groupledger.core.protocol.leader import MissingTopics, Plan, Question
+from groupledger.core.protocol.ownership import LiveOwnership, Records
+from groupledger.core.protocol.rounds import NOBODY
+from groupledger.core.protocol.settlement import MemberCall, MemberRound, Outage, Pace, Round
+from groupledger.core.rebalance.step import Form
+
+AskingPlans = Generator[Question, Plan, None]
+"""Something that goes on once its questions are answered."""
+Act = Callable[[], AskingPlans | None]
+
+
+@dataclass(slots=True)
+class Due:
+    """One thing that is to happen, unless it is called off."""
+
+    at_ms: int
+    act: Act
+    called_off: bool = False
+
+    def call_off(self) -> None:
+        """It does not happen."""
+        self.called_off = True
+
+
+class Agenda:
+    """Due moments by time; those of one millisecond in the order in which they were noted."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self._noted = 0
+        self._waiting: list[tuple[int, int, Due]] = []
+
+    def at(self, at_ms: int, act: Act) -> Due:
+        """Note something; what should have been already is due at once."""
+        due = Due(max(at_ms, self.now_ms), act)
+        self._noted += 1
+        heappush(self._waiting, (due.at_ms, self._noted, due))
+        return due
+
+    def after(self, wait_ms: int, act: Act) -> Due:
+        """Note something for so many milliseconds from now."""
+        return self.at(self.now_ms + wait_ms, act)
+
+    def next_ms(self) -> int | None:
+        """When something is due next; None: never."""
+        while self._waiting and self._waiting[0][2].called_off:
+            heappop(self._waiting)
+        return self._waiting[0][0] if self._waiting else None
+
+    def take(self) -> Act:
+        """What is due next; the clock stands there. Only if `next_ms` says that there is something."""
+        at_ms, _, due = heappop(self._waiting)
+        self.now_ms = max(self.now_ms, at_ms)
+        return due.act
+
+
+# When and for how long nobody consumed a partition that somebody subscribes to.
+
+
+@dataclass(slots=True)
+class Outages:
+    """Those that last, and those that ended since the last `take`."""
+
+    _taken_ms: int = 0
+    _lasting: dict[TopicPartition, int] = field(default_factory=dict)
+    _ended: list[Outage] = field(default_factory=list)
+
+    def see(self, now_ms: int, missing: AbstractSet[TopicPartition]) -> None:
+        """From now on these are wanted, and nobody consumes them."""
+        for each in [each for each in self._lasting if each not in missing]:
+            since_ms = self._lasting.pop(each)
+            if since_ms < now_ms:
+                self._ended.append(Outage(each, since_ms, now_ms))
+        for each in missing:
+            self._lasting.setdefault(each, now_ms)
+
+    def take(self, now_ms: int) -> tuple[tuple[Outage, ...], dict[TopicPartition, int]]:
+        """Outages that were there since the last call, by partition and time; and how long since then, of each."""
+        found = sorted([*self._ended, *(Outage(*each, None) for each in self._lasting.items() if each[1] < now_ms)])
+        waited: dict[TopicPartition, int] = {}
+        for each in found:
+            until_ms = now_ms if each.until_ms is None else each.until_ms
+            waited[each.partition] = waited.get(each.partition, 0) + until_ms - max(each.since_ms, self._taken_ms)
+        self._ended, self._taken_ms = [], now_ms
+        return tuple(found), {each: ms for each, ms in waited.items() if ms > 0}
+
+
+# A timed group: its processes, its coordinator, its clock, and the record of what they did.
+
+
+@dataclass(slots=True)
+class OpenRound:
+    """A generation until all of its members have taken their assignments, or cannot any more."""
+
+    number: int
+    generation: int
+    assignor: str | None
+    leader: str | None
+    started_ms: int
+    unavailable: tuple[TopicPartition, ...]
+    joined: dict[str, tuple[TimedProcess, Protocol, tuple[TopicPartition, ...], int]]
+    plan: Plan = NOBODY
+    done: dict[str, tuple[bool, bool, int]] = field(default_factory=dict)  # answered, joins again, when
+
+    def close(self, now_ms: int) -> Round:
+        """The round as it ended."""
+        rows = []
+        for member_id, (process, protocol, owned, started_ms) in self.joined.items():
+            answered, again, ended_ms = self.done.get(member_id, (False, False, now_ms))
+            target, assigned = (each.get(member_id, ()) for each in (self.plan.target, self.plan.assigned))
+            row = process.name, member_id, protocol, owned, target, assigned, answered, again, started_ms, ended_ms
+            rows.append(MemberRound(*row))
+        return Round(
+            number=self.number,
+            generation=self.generation,
+            assignor=self.assignor,
+            leader=self.leader,
+            members=tuple(rows),
+            sets=self.plan.sets,
+            unavailable=self.unavailable,
+            started_ms=self.started_ms,
+            ended_ms=now_ms,
+            failure=self.plan.failure,
+        )
+
+
+@dataclass(slots=True)
+class TimedGroup(ReadingGroup):
+    """Everything about one group. `rounds` and `calls` are those since the last settlement.
+
+    `poll` is what a process does in a poll, `expire` what becomes of a session that is over. `waiting` and `syncing`
+    are members whose JoinGroup, or SyncGroup, is not answered yet; `unsynced`: those who have not sent SyncGroup;
+    `pending`: ids given out that nobody has joined with.
+    """
+
+    topics: PartitionCounts
+    form: Form
+    pace: Pace
+    times: Times
+    custom: Mapping[str, CustomAssignor]
+    coordinator: Coordinator
+    poll: Callable[[TimedGroup, TimedProcess], Program]
+    expire: Callable[[TimedGroup, str], None]
+    applications: Applications | None = None
+    records: Records | None = None
+    agenda: Agenda = field(default_factory=Agenda)
+    processes: dict[str, TimedProcess] = field(default_factory=dict)
+    ownership: LiveOwnership = field(default_factory=LiveOwnership)
+    outages: Outages = field(default_factory=Outages)
+    empty: bool = True  # EMPTY: the next generation waits for those who may come
+    preparing: bool = False  # PREPARING_REBALANCE
+    completing: bool = False  # COMPLETING_REBALANCE
+    starting: bool = False  # waits for group.initial.rebalance.delay.ms
+    prepared_ms: int = 0
+    delay_left_ms: int = 0
+    newcomers: bool = False
+    waiting: dict[str, tuple[TimedProcess, JoinRequest]] = field(default_factory=dict)
+    syncing: dict[str, TimedProcess] = field(default_factory=dict)
+    unsynced: set[str] = field(default_factory=set)
+    pending: dict[str, Due] = field(default_factory=dict)
+    sessions: dict[str, Due] = field(default_factory=dict)
+    join_due: Due | None = None
+    sync_due: Due | None = None
+    round: OpenRound | None = None
+    begun: int = 0  # rounds
+    planned_view: PartitionCounts = field(default_factory=dict)
+    missing: MissingTopics = field(default_factory=MissingTopics)
+    rounds: list[Round] = field(default_factory=list)
+    calls: list[MemberCall] = field(default_factory=list)
+    refused: str | None = None
+    failure: str | None = None
+    born: Counter[str] = field(default_factory=Counter)
+    ended: dict[str, Join] = field(default_factory=dict)
+    _wanted: tuple[tuple[int, PartitionCounts], set[TopicPartition]] | None = None  # of these seats and topics
+    _seen: tuple[int, set[TopicPartition]] | None = None  # by `see`: what was consumed then, and wanted
+
+    @property
+    def now_ms(self) -> int:
+        """What the clock says."""
+        return self.agenda.now_ms
+
+    @property
+    def partition_counts(self) -> PartitionCounts:
+        """Partition counts of the topics that exist."""
+        return self.topics
+
+    def wanted(self) -> set[TopicPartition]:
+        """Partitions of existing topics that somebody with a seat subscribes to."""
+        known, seats = self._wanted, self.coordinator.changes
+        if known is not None and known[0][0] == seats and known[0][1] is self.topics:
+            return known[1]
+        topics = {topic for each in self.coordinator.members.values() for topic in each.subscription.topics}
+        wanted = {TopicPartition(topic, at) for topic in topics for at in range(self.topics.get(topic, 0))}
+        self._wanted = (seats, self.topics), wanted
+        return wanted
+
+    def owners(self) -> dict[TopicPartition, str]:
+        """Who owns each partition, of those who run and have a seat."""
+        running = (each for each in self.processes.values() if each.alive and each.running is Running.ALL)
+        seated = [each for each in running if each.consumer.member_id in self.coordinator.members]
+        return dict(sorted((each, process.name) for process in seated for each in process.consumer.owned))
+
+    def see(self) -> None:
+        """Note which partitions nobody consumes from now on, where that may have changed."""
+        wanted, changes = self.wanted(), self.ownership.changes
+        if self._seen is None or self._seen[0] != changes or self._seen[1] is not wanted:
+            self._seen = changes, wanted
+            self.outages.see(self.now_ms, wanted - self.ownership.held())
+
+    # Between a process and its coordinator
+
+    def send(self, process: TimedProcess, act: Act) -> None:
+        """A request reaches the coordinator after half a round trip; that of a process that is cut off, never."""
+        if process.running is not Running.CUT_OFF:
+            self.agenda.after(process.times.to_broker_ms, act)
+
+    def answer(self, process: TimedProcess, act: Act) -> None:
+        """An answer reaches the process after half a round trip, if it is there then."""
+
+        def arrive() -> AskingPlans | None:
+            return act() if process.alive and process.running is not Running.CUT_OFF else None
+
+        self.agenda.after(process.times.from_broker_ms, arrive)
+
+    def wake(self, process: TimedProcess) -> None:
+        """Something waits for the next poll of this process."""
+        if process.alive and process.program is None and process.poll_due is None and process.running is Running.ALL:
+            due_ms = process.next_poll_ms(self.now_ms)
+            process.poll_due = self.agenda.at(due_ms, partial(self._begin_poll, process))
+
+    def _begin_poll(self, process: TimedProcess) -> AskingPlans | None:
+        process.poll_due = None
+        return self.start(process, self.poll(self, process)) if process.running is Running.ALL else None
+
+    def start(self, process: TimedProcess, program: Program) -> AskingPlans:
+        """Let a process do this, now."""
+        process.read_on()
+        process.program = program
+        return self.resume(process)
+
+    def resume(self, process: TimedProcess) -> AskingPlans:
+        """Let a process go on with what it does, until it has to wait or is done."""
+        process.program_due, answer = None, None
+        while process.program is not None:
+            try:
+                item = process.program.send(answer)
+            except StopIteration:
+                process.program = None
+                return
+            answer = None
+            if not isinstance(item, int):
+                answer = yield item
+            elif item > 0:
+                process.program_due = self.agenda.after(item, partial(self.resume, process))
+                return
+
+    # Processes
+
+    def stop(self, process: TimedProcess, running: Running) -> None:
+        """It consumes nothing any more, whatever it believes to own."""
+        process.stopped_ms, process.running = self.now_ms, running
+        process.held = self.ownership.stop(process.name, self.now_ms)
+
+    def end(self, process: TimedProcess) -> None:
+        """A process is no more."""
+        self.stop(process, Running.STOPPED)
+        process.alive, process.membership = False, Membership.UNJOINED
+        process.call_off()
+        self.ended[process.name] = process.settings.subscribed(process.consumer.named, process.consumer.pattern)
+
+    def application(self, process: TimedProcess, accepts: Accepts) -> Application:
+        """What the process does with its consumer."""
+        return make_application(self, process, accepts, self.applications)
+
+    # Records
+
+    def commit(self, process: TimedProcess) -> None:
+        """Commit before a rebalance or a close, if the process commits by itself."""
+        if self.commits_every_ms:
+            process.application.commit()
+            process.commits_next_ms = self.now_ms + self.commits_every_ms
+
+    # Rounds
+
+    def begin_round(self, joined: dict[str, tuple[TimedProcess, JoinRequest]]) -> None:
+        """A generation begins; what is left of the last one ends."""
+        self.close_round()
+        self.begun += 1
+        rows = {
+            member_id: (process, process.consumer.protocol, tuple(sorted(process.consumer.owned)), request.started_ms)
+            for member_id, (process, request) in joined.items()
+        }
+        owned = {each for _, _, kept, _ in rows.values() for each in kept}
+        leader = self.coordinator.members.get(self.coordinator.leader or "")
+        self.round = OpenRound(
+            number=self.begun,
+            generation=self.coordinator.generation,
+            assignor=self.coordinator.assignor,
+            leader=None if leader is None else leader.process,
+            started_ms=self.prepared_ms,
+            unavailable=tuple(sorted(self.wanted() - owned)),
+            joined=rows,
+        )
+        self._close_if_done()
+
+    def done(self, member_id: str | None, *, answered: bool, again: bool) -> None:
+        """A member of the round has taken its assignment, or will not."""
+        if self.round is not None and member_id in self.round.joined and member_id not in self.round.done:
+            self.round.done[member_id] = (answered, again, self.now_ms)
+            self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self.round is not None and len(self.round.done) == len(self.round.joined):
+            self.close_round()
+
+    def close_round(self) -> None:
+        """The round ends, whoever is not done."""
+        if self.round is not None:
+            self.rounds.append(self.round.close(self.now_ms))
+            self.round = None
+
+
+# One process of a timed group, and its consumer: when it polls, when it heartbeats, what waits for its next poll.
+
+Program = Generator[int | Question, Plan | None, None]
+"""What a process does in one poll: it yields times in which it does nothing else, and its leader's question."""
+
+
+class Running(enum.Enum):
+    """What of a process runs."""
+
+    ALL = "all"
+    STOPPED = "stopped"  # not even heartbeats
+    HUNG = "hung"  # heartbeats, but no poll
+    CUT_OFF = "cut off"  # polls, but the coordinator is out of reach
+
+
+class Membership(enum.Enum):
+    """Where a client stands (`AbstractCoordinator.MemberState`)."""
+
+    UNJOINED = "unjoined"
+    JOINING = "joining"  # JoinGroup sent and not answered: no heartbeats
+    SYNCING = "syncing"
+    STABLE = "stable"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinRequest:
+    """One JoinGroup: an answer to an earlier one than the last counts for nothing. `started_ms`: onJoinPrepare."""
+
+    started_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """JoinGroup as it was answered. `members`: whom it is to assign to by this assignor, if it leads; else none."""
+
+    member_id: str
+    generation: int
+    leads: bool
+    assignor: str | None
+    members: tuple[Seat, ...]
+    round: int  # of the group; 0: none began
+    returned: Subscription | None = None  # what its predecessor had sent, where a static member took back its seat
+
+
+@dataclass(slots=True)
+class TimedProcess(Polls):
+    """`rejoins` to `unsaid` wait for the next poll; `program` is what a poll is doing."""
+
+    settings: Join
+    times: MemberTimes
+    consumer: Consumer
+    number: int
+    polled_ms: int
+    application: Application = field(init=False)
+    alive: bool = True
+    running: Running = Running.ALL
+    membership: Membership = Membership.UNJOINED
+    frozen: bool = False
+    frozen_rounds: int = 0
+    misses: int = 0
+    loses: bool = False
+    rejoins: bool = True
+    closes: bool = False
+    afterwards: list[Act] = field(default_factory=list)  # once it has closed
+    view: PartitionCounts | None = None  # learnt of, and not looked at yet
+    fallen: Error | None = None
+    joined: Joined | None = None
+    given: tuple[TopicPartition, ...] | None = None
+    new_id: str | None = None
+    unsaid: tuple[Call, ...] = ()  # what it gave up, and has not called its listener for
+    returned: Joined | None = None
+    request: JoinRequest | None = None
+    program: Program | None = None
+    poll_started_ms: int = 0
+    join_started_ms: int | None = None  # onJoinPrepare, of a rebalance that goes on
+    round: int = 0  # that it was answered in last
+    heartbeats_since_ms: int = 0
+    commits_next_ms: int = 0
+    put_off_ms: int = 0
+    stopped_ms: int = 0
+    held: tuple[TopicPartition, ...] = ()  # when it stopped
+    program_due: Due | None = None
+    poll_due: Due | None = None
+    heartbeat_due: Due | None = None
+    too_late: Due | None = None  # max.poll.interval.ms
+
+    @property
+    def name(self) -> str:
+        """Of the process."""
+        return self.settings.member
+
+    @property
+    def instance_id(self) -> str | None:
+        """`group.instance.id`."""
+        return self.settings.group_instance_id
+
+    @property
+    def member_id(self) -> str | None:
+        """The id that it speaks under."""
+        return self.consumer.member_id
+
+    @property
+    def generation(self) -> int | None:
+        """Its generation."""
+        return self.consumer.generation
+
+    @property
+    def heartbeats(self) -> bool:
+        """Whether heartbeats of it reach the coordinator."""
+        joined = self.membership in (Membership.SYNCING, Membership.STABLE)
+        return self.alive and joined and self.running in (Running.ALL, Running.HUNG)
+
+    @property
+    def polls(self) -> bool:
+        """Whether it polls, and is in none."""
+        return self.alive and self.program is None and self.running in (Running.ALL, Running.CUT_OFF)
+
+    @property
+    def in_poll(self) -> bool:
+        """Whether a poll has not returned yet."""
+        return self.program is not None
+
+    @property
+    def works_ms(self) -> int:
+        """Between two polls."""
+        return self.times.processing_ms if self.consumer.owned else 0
+
+    def registered(self, member_id: str, sent: Subscription) -> Registered:
+        """What the coordinator knows of it after a JoinGroup."""
+        return Registered(self.name, member_id, self.settings.assignors, sent, self.instance_id)
+
+    def last_heartbeat_ms(self, now_ms: int) -> int:
+        """When the last heartbeat that it sent until now reaches the coordinator."""
+        return self.times.last_heartbeat_ms(self.heartbeats_since_ms, now_ms)
+
+    def next_heartbeat_ms(self, now_ms: int) -> int:
+        """When the next heartbeat from now on reaches the coordinator; the first is sent an interval after joining."""
+        interval_ms, first_ms = self.times.heartbeat_interval_ms, self.heartbeats_since_ms + self.times.to_broker_ms
+        return first_ms + max(-(-(now_ms - first_ms) // interval_ms), 1) * interval_ms
+
+    def call_off(self) -> None:
+        """It does nothing more."""
+        for due in (self.program_due, self.poll_due, self.heartbeat_due, self.too_late):
+            if due is not None:
+                due.call_off()
+        self.program = self.program_due = self.poll_due = self.heartbeat_due = self.too_late = None

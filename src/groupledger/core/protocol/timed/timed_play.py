@@ -1,0 +1,482 @@
+"""A script with times, played: each event at its own moment, and what came of it until the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
+from groupledger.core.protocol import consumer as c
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.application import Applications
+from groupledger.core.protocol.apply_event import new_consumer
+from groupledger.core.protocol.client_api import Times
+from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.coordinator import Coordinator
+from groupledger.core.protocol.leader import Plan, Question
+from groupledger.core.protocol.ownership import Records
+from groupledger.core.protocol.refusals import (
+    BAD_EVENT,
+    alive,
+    ended,
+    no_expiry,
+    no_process,
+    require_new,
+    require_topic_names,
+)
+from groupledger.core.protocol.script import MOST_ROUNDS, Script
+from groupledger.core.protocol.settings_json import write_settings
+from groupledger.core.protocol.settlement import MemberRound, Round, Settlement, TimedEnd
+from groupledger.core.protocol.timed import coordination, polling
+from groupledger.core.protocol.timed.polling import poll
+from groupledger.core.protocol.timed.timed_group import AskingPlans, Membership, Running, TimedGroup, TimedProcess
+
+TimedPlay = Generator[Question, Plan, list[Settlement]]
+MOST_MOMENTS = 10_000
+"""Of each hundred processes, between two rounds: a group in which nobody gets as far as a round is given up."""
+
+LAST_ROUNDS = 10
+"""Of a group that is given up: what is the same in all of them keeps it from coming to rest."""
+
+
+def play_timed(
+    script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
+) -> TimedPlay:
+    """One group; yields questions, is sent plans, returns a settlement for each event.
+
+    The last settlement ends when nothing is due any more. Raises Fault: BAD_EVENT, UNKNOWN_ASSIGNOR.
+    """
+    events = list(script.events)
+    _require_classic(script, events)
+    require_order(events)
+    group = timed_group(script, custom, applications)
+    settlements = []
+    for event, following in zip(events, [*events[1:], None], strict=False):  # of no event none
+        yield from _until(group, event.at_ms)
+        _recover(group)
+        asking = happen(group, event)
+        if asking is not None:
+            yield from asking
+        group.see()
+        yield from _until(group, None if following is None else following.at_ms)
+        settlements.append(_settlement(group, event))
+    return settlements
+
+
+def timed_group(
+    script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
+) -> TimedGroup:
+    """A group before anything has happened to it."""
+    times = script.times or Times()
+    rate = times.records_per_second
+    records = None if rate is None else Records(rate)
+    if records is not None:
+        records.set_topics(script.topics, 0)
+    coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
+    topics = dict(script.topics)
+    return TimedGroup(
+        topics, script.form, script.pace, times, custom, coordinator, poll, coordination.expire, applications, records
+    )
+
+
+def _require_classic(script: Script, events: list[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for settings of a consumer group in a script without one, and for times at two places.
+
+    A script without events is accepted: no member of either protocol is in it yet.
+    """
+    if events and script.consumer_group != ConsumerGroupSettings():
+        expected = "members of the consumer protocol (KIP-848), or no consumer_group"
+        raise Fault(BAD_EVENT, f"consumer_group is {write_settings(script.consumer_group)}; expected {expected}")
+    require_one_timeout(events)
+
+
+def require_one_timeout(events: Iterable[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for `max.poll.interval.ms` of a join where the script has times."""
+    for event in events:
+        if isinstance(event, e.Join) and event.rebalance_timeout_ms != e.MAX_POLL_INTERVAL_MS:
+            told = f"rebalance_timeout_ms of {event.member!r} is {event.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected it in times.members, where a script has times")
+
+
+def require_consumer_times(script: Script) -> None:
+    """Raise Fault(BAD_EVENT) for times that a group with members of the consumer protocol does not take."""
+    require_one_timeout(script.events)
+    for event in script.events:
+        if isinstance(event, e.Expire):
+            raise no_expiry(event)
+    times = script.times or Times()
+    for of in (times.each, *times.of.values()):
+        if of.processing_ms >= of.rebalance_timeout_ms:
+            told = f"processing_ms is {of.processing_ms:,}, and rebalance_timeout_ms {of.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected less work than that beside members of the consumer protocol")
+
+
+def require_order(events: list[e.Event]) -> None:
+    """Raise Fault(BAD_EVENT) for times that go back."""
+    for before, after in pairwise(events):
+        if after.at_ms < before.at_ms:
+            told = f"at_ms is {after.at_ms:,} after an event at {before.at_ms:,}"
+            raise Fault(BAD_EVENT, f"{told}; expected times that never go back where a script has times")
+
+
+def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, None]:
+    """All that is due before this time, or at all; a group that does not come to rest is given up."""
+    rounds, moments = len(group.rounds), 0
+    while (due_ms := group.agenda.next_ms()) is not None and (end_ms is None or due_ms < end_ms):
+        if group.failure is not None:
+            break
+        if len(group.rounds) >= MOST_ROUNDS:
+            group.failure = f"not stable after {MOST_ROUNDS} rounds{_interrupted(group.rounds[-LAST_ROUNDS:])}"
+            break
+        rounds, moments = len(group.rounds), moments + 1 if rounds == len(group.rounds) else 0
+        if moments > MOST_MOMENTS * (1 + len(group.processes) // 100):
+            group.failure = f"not stable after {moments - 1:,} requests and polls without a round"
+            break
+        act = group.agenda.take()
+        group.catch_up()
+        group.ownership.begin_step()
+        asking = act()
+        if asking is not None:
+            yield from asking
+        group.see()
+    if end_ms is not None:
+        group.agenda.now_ms = max(group.now_ms, end_ms)
+    group.catch_up()
+
+
+def _interrupted(rounds: Sequence[Round]) -> str:
+    """Name the members that began the next rebalance in each of the rounds, and those without an assignment by then."""
+    again = _in_each(rounds, lambda row: row.answered and row.joins_again)
+    late = _in_each(rounds, lambda row: not row.answered)
+    if not again or not late:
+        return ""
+    return f"; in each of the last {len(rounds)}, {again} joined again before {late} had an assignment"
+
+
+def _in_each(rounds: Sequence[Round], holds: Callable[[MemberRound], bool]) -> str:
+    """Return the names of members for which this holds in each of the rounds."""
+    names = ({row.member for row in each.members if holds(row)} for each in rounds)
+    return ", ".join(sorted(set.intersection(*names)))
+
+
+def _recover(group: TimedGroup) -> None:
+    """Let members that a failed assignor of their leader left waiting join again, now that something happens.
+
+    Time stood still for the group until then: the sessions of those that run have not ended.
+    """
+    if group.failure is not None and group.completing:
+        for process in group.processes.values():
+            process.joined = None
+            if process.alive and process.running is Running.ALL:
+                coordination.end_session(group, process.consumer.member_id)
+            coordination.join_anyway(group, process)
+        coordination.prepare(group)
+    group.failure = None
+
+
+def _settlement(group: TimedGroup, event: e.Event) -> Settlement:
+    group.all_read_on()
+    now_ms = group.now_ms
+    outages, waited = group.outages.take(now_ms)
+    owners = group.owners()
+    rounds, calls, refused = tuple(group.rounds), tuple(group.calls), group.refused
+    group.rounds, group.calls, group.refused = [], [], None
+    consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
+    return Settlement(
+        event=event,
+        rounds=rounds,
+        calls=calls,
+        owners=owners,
+        unowned=tuple(sorted(group.wanted() - owners.keys())),
+        failure=group.failure,
+        refused=refused,
+        topics=group.topics,
+        running={
+            each.name: each.number for each in group.processes.values() if each.alive and each.running is Running.ALL
+        },
+        consumed=consumed,
+        double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
+        unavailable_ms=waited,
+        timed=TimedEnd(
+            at_ms=now_ms,
+            rebalancing=group.preparing or group.completing or group.agenda.next_ms() is not None,
+            outages=outages,
+            read=None if group.records is None else group.records.found(now_ms),
+        ),
+    )
+
+
+# What an event does to a timed group, at its own moment.
+
+
+def happen(group: TimedGroup, event: e.Event) -> AskingPlans | None:
+    """Let an event happen; raises Fault as `core.protocol.happening.happen` does.
+
+    What comes to a process while it closes to start again, or is to start one that still closes, waits for that.
+    """
+    group.ownership.begin_step()
+    process = group.processes.get(getattr(event, "member", ""))
+    if process is not None and _waits(process, event):
+        process.afterwards.append(partial(happen, group, event))
+        return None
+    found: AskingPlans | None = HAPPENS[type(event)](group, event)
+    return found
+
+
+def _waits(process: TimedProcess, event: e.Event) -> bool:
+    closes = process.alive and process.closes and not isinstance(event, e.Crash)
+    return closes and (bool(process.afterwards) or isinstance(event, e.Join | e.Restart))
+
+
+def _join(group: TimedGroup, event: e.Join) -> None:
+    require_new(group.processes, event.member)
+    _start(group, event)
+
+
+def _start(group: TimedGroup, settings: e.Join) -> None:
+    """A process subscribes, and polls for the first time."""
+    require_topic_names(settings.topics)
+    consumer = new_consumer(settings, group.topics, group.form, group.custom)
+    group.born[settings.member] += 1
+    times = group.times.member(settings.member)
+    process = TimedProcess(replace(settings, seat=None), times, consumer, group.born[settings.member], group.now_ms)
+    process.application = group.application(process, partial(coordination.accepts_commits, group, process))
+    process.commits_next_ms = group.now_ms + group.commits_every_ms
+    group.processes.pop(settings.member, None)
+    group.processes[settings.member] = process
+    if settings.seat is not None:
+        _go_on_as_recorded(group, process, settings.seat)
+    group.wake(process)
+
+
+def _go_on_as_recorded(group: TimedGroup, process: TimedProcess, seat: e.RecordedSeat) -> None:
+    """Seat a member of the current generation: it holds what it was assigned, and heartbeats from now on."""
+    group.coordinator.require_common_assignor(process.name, process.settings.assignors)
+    process.consumer, sent = c.take_recorded(process.consumer, seat, group.coordinator.generation)
+    group.coordinator.seat_recorded(process.registered(seat.member_id, sent), seat)
+    process.membership, process.rejoins, process.heartbeats_since_ms = Membership.STABLE, False, group.now_ms
+    group.empty = False
+    if seat.leads:
+        group.planned_view = process.consumer.view
+    process.application.begin_with(seat.assigned, process, group.calls, group.now_ms)
+    group.ownership.take(process.name, seat.assigned, group.now_ms)
+
+
+def _leave(group: TimedGroup, event: e.Leave) -> AskingPlans | None:
+    process = _running(group, event.member, "leave")
+    return _close(group, process)
+
+
+def _close(group: TimedGroup, process: TimedProcess) -> AskingPlans | None:
+    """At once, or when the callback returns that it is in."""
+    process.closes = True
+    return group.start(process, polling.close(group, process)) if process.program is None else None
+
+
+def _crash(group: TimedGroup, event: e.Crash) -> None:
+    process = alive(group.processes, event.member)
+    coordination.go_silent(group, process)
+    group.end(process)
+
+
+def _pause(group: TimedGroup, event: e.Pause) -> None:
+    process = _running(group, event.member, "pause")
+    coordination.go_silent(group, process)
+    _halt(group, process, Running.STOPPED)
+
+
+def _hang(group: TimedGroup, event: e.Hang) -> None:
+    """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
+    process = _running(group, event.member, "hang")
+    due_ms = process.last_poll_ms(group.now_ms) + process.times.rebalance_timeout_ms
+    _halt(group, process, Running.HUNG)
+    process.too_late = group.agenda.at(due_ms, partial(polling.leave_late, group, process))
+
+
+def _halt(group: TimedGroup, process: TimedProcess, running: Running) -> None:
+    """It does nothing, be it in a callback, until it goes on."""
+    group.stop(process, running)
+    for due in (process.program_due, process.poll_due, process.too_late):
+        if due is not None:
+            due.call_off()
+    process.poll_due = None
+
+
+def _cut_off(group: TimedGroup, event: e.CutOff) -> None:
+    process = _running(group, event.member, "be cut off")
+    coordination.go_silent(group, process)
+    process.running, process.stopped_ms = Running.CUT_OFF, group.now_ms
+
+
+def _resume(group: TimedGroup, event: e.Resume) -> None:
+    """It goes on where it stood; its next heartbeat, sent at once, says whether the group went on without it."""
+    process = _open(group, event.member)
+    was, process.running = process.running, Running.ALL
+    if was is Running.ALL:
+        raise Fault(BAD_EVENT, f"{event.member!r} runs; expected one that is paused, hangs or is cut off")
+    stood_ms = group.now_ms - process.stopped_ms
+    if was is Running.CUT_OFF:
+        if process.membership in (Membership.JOINING, Membership.SYNCING):
+            process.membership, process.rejoins = Membership.UNJOINED, True
+            process.returned, process.request = None, None
+    else:
+        polled_ms = process.last_poll_ms(process.stopped_ms)
+        _go_on(group, process, stood_ms)
+        if group.now_ms - polled_ms >= process.times.rebalance_timeout_ms:
+            polling.leave_late(group, process)
+    _heartbeat_at_once(group, process)
+    at_once = process.times.round_trip_ms == 0 and isinstance(coordination.verdict(group, process), c.Error)
+    if was is not Running.CUT_OFF and process.fallen is None and not at_once:
+        group.ownership.take(process.name, process.held, group.now_ms)
+    process.held = ()
+    group.wake(process)
+
+
+def _go_on(group: TimedGroup, process: TimedProcess, stood_ms: int) -> None:
+    """What was left of its work, or of the callback that it was in, is still to be done."""
+    if process.program is None:
+        process.polled_ms += stood_ms
+    elif process.program_due is not None:
+        due_ms = process.program_due.at_ms + stood_ms
+        process.program_due = group.agenda.at(due_ms, partial(group.resume, process))
+
+
+def _heartbeat_at_once(group: TimedGroup, process: TimedProcess) -> None:
+    if process.heartbeats:
+        coordination.stop_heartbeats(process)
+        process.heartbeats_since_ms = group.now_ms
+        group.send(process, partial(coordination.heartbeat, group, process))
+
+
+def _expire(group: TimedGroup, event: e.Expire) -> None:
+    del group
+    raise no_expiry(event)
+
+
+def _restart(group: TimedGroup, event: e.Restart) -> AskingPlans | None:
+    """One that runs closes first, and starts when it has; one that does not is killed."""
+    process = group.processes.get(event.member)
+    if process is not None and process.alive and process.running is Running.ALL:
+        process.afterwards.append(partial(_start_again, group, event.member))
+        return _close(group, process)
+    if process is not None and process.alive:
+        coordination.go_silent(group, process)
+        group.end(process)
+    _start_again(group, event.member)
+    return None
+
+
+def _start_again(group: TimedGroup, name: str) -> None:
+    _start(group, ended(group.ended, name))
+
+
+def _subscribe(group: TimedGroup, event: e.Subscribe) -> None:
+    require_topic_names(event.topics)
+    process = _running(group, event.member, "subscribe")
+    reaction = c.change_subscription(process.consumer, event.topics, known=event.known)
+    process.consumer, process.unsaid = reaction.consumer, (*process.unsaid, *reaction.calls)
+    process.rejoins |= reaction.joins
+    group.wake(process)
+
+
+def _set_partitions(group: TimedGroup, event: e.SetPartitions) -> None:
+    require_topic_names([event.topic])
+    group.topics = {**group.topics, event.topic: event.partitions}
+    _tell(group, event.topic)
+
+
+def _delete_topic(group: TimedGroup, event: e.DeleteTopic) -> None:
+    group.topics = {topic: count for topic, count in group.topics.items() if topic != event.topic}
+    _tell(group, event.topic)
+
+
+def _tell(group: TimedGroup, topic: str) -> None:
+    """A client's metadata has the topics that somebody of its group subscribes to, with a pattern all; it sees them
+    when it polls.
+    """
+    if group.records is not None:
+        group.all_read_on()
+        group.records.set_topics(group.topics, group.now_ms)
+    members = group.coordinator.members
+    there = [each for each in group.processes.values() if each.alive or each.consumer.member_id in members]
+    known = any(topic in each.consumer.topics for each in there)
+    for process in group.processes.values():
+        if known or process.consumer.subscribes(topic):
+            _learn(group, process)
+
+
+def _learn(group: TimedGroup, process: TimedProcess) -> None:
+    if process.alive and not process.frozen:
+        process.view = group.topics
+        group.wake(process)
+
+
+def _freeze(group: TimedGroup, event: e.FreezeMetadata) -> None:
+    process = _open(group, event.member)
+    process.frozen, process.frozen_rounds, process.view = True, event.rounds, None
+
+
+def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
+    process = _open(group, event.member)
+    process.frozen = False
+    _learn(group, process)
+
+
+def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
+    _open(group, event.member).misses = 1 + event.after
+
+
+def _lose(group: TimedGroup, event: e.LoseAssignment) -> None:
+    _open(group, event.member).loses = True
+
+
+def _miss_topic(group: TimedGroup, event: e.MissTopic) -> None:
+    require_topic_names([event.topic])
+    group.missing.miss(event.topic, event.rounds)
+
+
+def _wait(group: TimedGroup, event: e.Wait) -> None:
+    """Time has passed already."""
+
+
+def _running(group: TimedGroup, name: str, what: str) -> TimedProcess:
+    process = _open(group, name)
+    if process.running is not Running.ALL:
+        told = f"{name!r} is {process.running.value}; it cannot {what} before it resumes"
+        raise Fault(BAD_EVENT, told)
+    return process
+
+
+def _open(group: TimedGroup, name: str) -> TimedProcess:
+    """The process, if it does not close either."""
+    process = alive(group.processes, name)
+    if process.closes:
+        raise no_process(name)
+    return process
+
+
+HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], AskingPlans | None]] = {
+    e.Join: _join,
+    e.Leave: _leave,
+    e.Crash: _crash,
+    e.Pause: _pause,
+    e.Hang: _hang,
+    e.CutOff: _cut_off,
+    e.Resume: _resume,
+    e.Expire: _expire,
+    e.Restart: _restart,
+    e.Subscribe: _subscribe,
+    e.SetPartitions: _set_partitions,
+    e.DeleteTopic: _delete_topic,
+    e.FreezeMetadata: _freeze,
+    e.RefreshMetadata: _refresh,
+    e.MissAssignment: _miss,
+    e.LoseAssignment: _lose,
+    e.MissTopic: _miss_topic,
+    e.Wait: _wait,
+}

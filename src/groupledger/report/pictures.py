@@ -1,0 +1,241 @@
+"""Draw a past rebalance: partitions across, members down, before above after, with moves highlighted."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from groupledger.core.faults import Fault
+from groupledger.core.moments import iso
+from groupledger.core.text import shortened, visible
+from groupledger.report.html.charts import ROOM, days, time_axis, top_of, whole_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from groupledger.answers.rebalance import MemberMove, Rebalance
+    from groupledger.answers.rows import NamedPartition
+    from groupledger.answers.timeline import Timeline, TimelineEntry
+
+
+EMPTY, KEPT, GIVEN_UP, GAINED, NOBODY = range(5)
+COLOURS = ("#f4f4f4", "#4c78a8", "#e45756", "#54a24b", "#8c8c8c")
+LEGEND = {KEPT: "stays", GIVEN_UP: "given up", GAINED: "gained", NOBODY: "assigned to nobody"}
+MOST_MEMBERS, MOST_PARTITIONS = 40, 80
+"""Rows and columns that a person reads one by one."""
+ROW_INCHES, COLUMN_INCHES = 0.32, 0.3
+BARS_WIDTH = 9.0
+
+
+def draw(rebalance: Rebalance) -> Figure:
+    """Draw who had each partition before, and to whom the coordinator recorded it after.
+
+    Of a large group only members that gain or lose something, and what they gain or lose; where that is too much, too,
+    a bar for each of the members with most changes.
+    """
+    places = sorted({place for move in rebalance.members for place in (*move.held, *move.assigned)})
+    members, left = rebalance.members, ""
+    if len(members) > MOST_MEMBERS or len(places) > MOST_PARTITIONS:
+        moved = sorted({place for move in members for place in (*move.added, *move.revoked)})
+        changed = tuple(move for move in members if move.added or move.revoked)
+        if len(changed) > MOST_MEMBERS or len(moved) > MOST_PARTITIONS:
+            return _draw_bars(rebalance, changed)
+        left = (
+            f"\nwhat moves: {len(moved):,} of {len(places):,} partitions, {len(changed):,} of {len(members):,} members"
+        )
+        members, places = changed, moved
+    figure = _canvas(len(members) + 1, len(places))
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    _paint(upper, "before", members, [cells(move.held, move.assigned, places, GIVEN_UP) for move in members], places)
+    _paint(lower, "after", members, [cells(move.assigned, move.held, places, GAINED) for move in members], places)
+    _name_partitions(lower, places)
+    figure.suptitle(f"{_title(rebalance)}{left}", fontsize=10, parse_math=False)
+    _explain(figure, LEGEND)
+    return figure
+
+
+def _title(rebalance: Rebalance) -> str:
+    return f"{visible(rebalance.title)}\n{iso(rebalance.observed_at)}"
+
+
+def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
+    """Draw how many partitions each member keeps, gives up and gains: those with most changes first."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    order = sorted(changed, key=lambda move: (-len(move.added) - len(move.revoked), move.member_id))
+    shown = order[:MOST_MEMBERS]
+    figure = Figure(figsize=(BARS_WIDTH, 1.6 + 0.22 * len(shown)), dpi=110, layout="constrained")
+    axes, floor = figure.subplots(), [0] * len(shown)
+    for code, numbers in (
+        (KEPT, [len(move.held) - len(move.revoked) for move in shown]),
+        (GIVEN_UP, [len(move.revoked) for move in shown]),
+        (GAINED, [len(move.added) for move in shown]),
+    ):
+        axes.barh(range(len(shown)), numbers, 0.8, floor, color=COLOURS[code])
+        floor = [low + number for low, number in zip(floor, numbers, strict=True)]
+    short = shortened(_named(move) for move in shown)
+    axes.set_yticks(range(len(shown)), [_name(move, short) for move in shown], parse_math=False)
+    axes.invert_yaxis()
+    axes.tick_params(length=0, labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.set_xlabel("partitions", fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    told = f"{len(changed):,} of {len(rebalance.members):,} members gain or lose partitions"
+    most = f", the {len(shown):,} with most are shown" if len(shown) < len(changed) else ""
+    figure.suptitle(f"{_title(rebalance)}\n{told}{most}", fontsize=10, parse_math=False)
+    _explain(figure, {code: LEGEND[code] for code in (KEPT, GIVEN_UP, GAINED)})
+    return figure
+
+
+def cells(
+    here: tuple[NamedPartition, ...], there: tuple[NamedPartition, ...], places: list[NamedPartition], moved: int
+) -> list[int]:
+    """Return a member's row: `moved` where it has a partition here and not there, KEPT where in both, else EMPTY."""
+    has, stays = set(here), set(there)
+    return [(KEPT if place in stays else moved) if place in has else EMPTY for place in places]
+
+
+def _canvas(rows: int, columns: int) -> Figure:
+    from matplotlib.figure import Figure
+
+    width = max(6.0, 2.6 + COLUMN_INCHES * columns)
+    height = max(3.2, 1.9 + 2 * ROW_INCHES * rows)
+    return Figure(figsize=(width, height), dpi=110, layout="constrained")
+
+
+def _paint(
+    axes: Axes, title: str, members: tuple[MemberMove, ...], rows: list[list[int]], places: list[NamedPartition]
+) -> None:
+    from matplotlib.colors import ListedColormap
+
+    nobody = [NOBODY if all(row[column] == EMPTY for row in rows) else EMPTY for column in range(len(places))]
+    axes.pcolormesh([*rows, nobody], cmap=ListedColormap(COLOURS), vmin=0, vmax=len(COLOURS) - 1, edgecolors="white")
+    short = shortened(_named(move) for move in members)
+    names = [*(_name(move, short) for move in members), "(nobody)"]
+    axes.set_yticks([row + 0.5 for row in range(len(rows) + 1)], names, parse_math=False)
+    axes.invert_yaxis()
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.tick_params(length=0, labelsize=8)
+    axes.spines[:].set_visible(False)
+    for column in range(1, len(places)):
+        if places[column][0] != places[column - 1][0]:
+            axes.axvline(column, color="black", linewidth=1)
+
+
+def _named(move: MemberMove) -> str:
+    return move.group_instance_id or move.client_id or move.member_id
+
+
+def _name(move: MemberMove, short: Mapping[str, str]) -> str:
+    name = visible(short[_named(move)])
+    return name if move.stays else f"{name} (left)"
+
+
+def _name_partitions(axes: Axes, places: list[NamedPartition]) -> None:
+    labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
+    axes.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
+
+
+def _explain(figure: Figure, legend: Mapping[int, str]) -> None:
+    from matplotlib.patches import Patch
+
+    patches = [Patch(color=COLOURS[code], label=label) for code, label in legend.items()]
+    figure.legend(handles=patches, loc="outside lower center", ncols=len(patches), fontsize=8, frameon=False)
+
+
+# Draw the history of groups: members over time, what each rebalance moved, and partitions without an owner.
+#
+# The number of groups is bounded, the length of a history is not: each rebalance is a bar, whatever there are of them.
+
+MOST_GROUPS = 12
+GROUP_INCHES, WIDTH_INCHES = 2.6, 9.0
+MEMBERS, MOVED, UNOWNED = "#4c78a8", "#54a24b", "#e45756"
+GAP = "#8c8c8c"
+
+
+def draw_timeline(timeline: Timeline) -> Figure:
+    """Draw two strips per group: its number of members; below it, bars of what moved, and what had no owner.
+
+    Axes of members begin near the least number, and a bar many times as tall as all others is cut: else a group of
+    1,000 members would be a flat line. Times are in UTC.
+
+    Raises Fault: NOTHING_TO_DRAW, PICTURE_TOO_LARGE.
+    """
+    from matplotlib.figure import Figure
+
+    by_group = _by_group(timeline.entries)
+    if not by_group:
+        raise Fault("NOTHING_TO_DRAW", "; ".join(timeline.notes) or f"no rebalance of {timeline.group}")
+    if len(by_group) > MOST_GROUPS:
+        text = f"{len(by_group)} groups make no readable picture; at most {MOST_GROUPS}: narrow the name or the time"
+        raise Fault("PICTURE_TOO_LARGE", text)
+    figure = Figure(figsize=(WIDTH_INCHES, 0.8 + GROUP_INCHES * len(by_group)), dpi=110, layout="constrained")
+    strips = figure.subplots(2 * len(by_group), 1, sharex=True, height_ratios=[1, 2] * len(by_group))
+    for number, (name, entries) in enumerate(by_group.items()):
+        _draw_members(strips[2 * number], name, entries)
+        _draw_partitions(strips[2 * number + 1], entries)
+    first, last = min(entry.began_at for entry in timeline.entries), timeline.entries[-1].observed_at
+    room = max((last - first) / 40, timedelta(seconds=1))
+    time_axis(strips[-1], first - room, last + room)
+    _explain_marks(figure)
+    return figure
+
+
+def _by_group(entries: Sequence[TimelineEntry]) -> dict[str, list[TimelineEntry]]:
+    def of(entry: TimelineEntry) -> tuple[str, str]:
+        return entry.cluster_id, entry.group_id
+
+    found = {key: list(some) for key, some in groupby(sorted(entries, key=of), of)}
+    several = len({cluster for cluster, _ in found}) > 1
+    return {f"{group} ({cluster})" if several else group: some for (cluster, group), some in found.items()}
+
+
+def _draw_members(axes: Axes, name: str, entries: Sequence[TimelineEntry]) -> None:
+    times, members = [days(entry.observed_at) for entry in entries], [entry.members for entry in entries]
+    axes.step(times, members, where="post", color=MEMBERS, linewidth=1.5)
+    axes.plot(times, members, "o", color=MEMBERS, markersize=3)
+    axes.set_title(visible(name), loc="left", fontsize=10, parse_math=False)
+    whole_numbers(axes, min(members), max(members))
+    _plain(axes, "members")
+
+
+def _draw_partitions(axes: Axes, entries: Sequence[TimelineEntry]) -> None:
+    """Draw one bar per rebalance, cut if it is many times the others, and what had no owner in between."""
+    times, moved = [days(entry.observed_at) for entry in entries], [len(entry.moved) for entry in entries]
+    nobody = [len(entry.unowned or ()) for entry in entries]
+    top = max(top_of(moved), *nobody)
+    axes.vlines(times, 0, moved, color=MOVED, linewidth=3, alpha=0.7)
+    if any(nobody):
+        axes.step(times, nobody, where="post", color=UNOWNED, linewidth=1.5, linestyle="--")
+    for entry in entries:
+        if entry.gaps:
+            axes.axvline(days(entry.began_at), color=GAP, linewidth=1, linestyle=":")
+    for time, number in zip(times, moved, strict=True):
+        if number > top:
+            axes.annotate(f"{number:,}", (time, ROOM * top), (4, -8), textcoords="offset points", fontsize=7)
+    whole_numbers(axes, 0, top)
+    axes.set_ylim(0, ROOM * top)
+    _plain(axes, "partitions")
+
+
+def _plain(axes: Axes, what: str) -> None:
+    axes.set_ylabel(what, fontsize=8)
+    axes.tick_params(labelsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _explain_marks(figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+
+    told = [
+        Line2D([], [], color=MEMBERS, marker="o", markersize=3, label="members"),
+        Line2D([], [], color=MOVED, linewidth=3, alpha=0.7, label="partitions that changed owner"),
+        Line2D([], [], color=UNOWNED, linestyle="--", label="partitions that nobody has"),
+        Line2D([], [], color=GAP, linestyle=":", label="gap in the log before it"),
+    ]
+    figure.legend(handles=told, loc="outside lower center", ncols=len(told), fontsize=8, frameon=False)
