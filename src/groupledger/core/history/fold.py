@@ -47,6 +47,7 @@ from groupledger.core.wire.offsets_log import (
     MemberMetadata,
     RecordKind,
     RecordValue,
+    commit_kind,
     decode_key,
     decode_value,
     is_control_record,
@@ -68,15 +69,12 @@ USED = ROLES.keys() | {RecordKind.GROUP_METADATA}
 
 @dataclass(frozen=True, slots=True)
 class FoldSettings:
-    """`source` names the input in quarantine rows. `check_unused`: decode also the values that no fact needs (offset
-    commits, the states of share partitions), so that broken ones are quarantined. `step_members`: a group of more
-    members that its coordinator assigns has no snapshot at each step of a member, which would be members x members rows
-    an epoch, but only where the target is complete and where all members have reached it; its ownership changes are all
-    there.
+    """`source` names the input in quarantine rows. `step_members`: a group of more members that its coordinator assigns
+    has no snapshot at each step of a member, which would be members x members rows an epoch, but only where the target
+    is complete and where all members have reached it; its ownership changes are all there.
     """
 
     source: str = "__consumer_offsets"
-    check_unused: bool = True
     step_members: int = STEP_MEMBERS
 
 
@@ -174,6 +172,8 @@ class Fold:
         return head
 
     def _readable_key(self, row: LogRow) -> LogKey | None:
+        if commit_kind(row.key) is not None:
+            return None
         try:
             key = self._key(row.key)
         except DecodeFault:
@@ -239,6 +239,11 @@ class Fold:
         if is_control_record(row.key, row.value):
             self.accounts.count(row, self.accounts.unused, CONTROL_RECORD)
             return
+        commit = commit_kind(row.key)
+        if commit is not None:
+            counter = self.accounts.tombstones if row.value is None else self.accounts.unused
+            self.accounts.count(row, counter, commit.value)
+            return
         try:
             key = self._key(row.key)
             if key.group_id is not None and key.group_id != self.group_id:
@@ -272,9 +277,7 @@ class Fold:
             else:
                 fold_modern(self.writer, row, key, value)
             self.accounts.count(row, self.accounts.used, kind.value)
-        else:
-            if self.settings.check_unused:
-                decode_value(kind, row.value)
+        else:  # no fact needs its value
             self.accounts.count(row, self.accounts.unused, kind.value)
 
     def _end(self, row: LogRow, key: LogKey) -> None:
@@ -355,7 +358,7 @@ class TypeChange(Enum):
 @dataclass(slots=True)
 class Conversions:
     """The conversions among the records of one fold, which asks record by record; `key_of` gives None for a broken
-    key."""
+    key, and for that of an offset commit."""
 
     rows: Sequence[LogRow]
     key_of: Callable[[LogRow], LogKey | None]
