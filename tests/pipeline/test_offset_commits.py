@@ -11,7 +11,8 @@ from groupledger import tables
 from groupledger.config import LimitSettings
 from groupledger.config.loading import CAPTURES
 from groupledger.core.history import LogRow
-from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, commit_kind, encode_key, encode_value
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, commit_kind, encode_key, encode_value
+from groupledger.core.wire.records import OffsetCommit
 from groupledger.engine import fold_slices
 from groupledger.pipeline import ingest
 from groupledger.pipeline.offset_commits import IS_COMMIT, told

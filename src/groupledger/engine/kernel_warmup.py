@@ -25,7 +25,8 @@ from groupledger.core.assignors.server.server_group import encode
 from groupledger.core.history import FoldSettings
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import read
-from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import arrow_schema

@@ -13,7 +13,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import ClassicGroupMember, LogKey, OffsetCommit, RecordKind, encode_key
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key
+from groupledger.core.wire.records import ClassicGroupMember, OffsetCommit
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
 from tests.core.history.records import CLICKS, GROW, TOPICS, Log, head_of, member
 from tests.core.wire.captured import LOGS

@@ -39,7 +39,7 @@ from groupledger.core.rebalance.findings import (
     Severity,
 )
 from groupledger.core.rebalance.registry import READING_CLAIMS
-from groupledger.core.wire.offsets_log import ClassicGroupMember, GroupMetadata
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 
 CONSUMER_PROTOCOL = "consumer"
 

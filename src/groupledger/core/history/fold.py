@@ -41,17 +41,14 @@ from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
 from groupledger.core.wire.codec import DecodeFault, Memo
 from groupledger.core.wire.offsets_log import (
     CONTROL_RECORD,
-    ConsumerGroupMetadata,
-    GroupMetadata,
     LogKey,
-    MemberMetadata,
     RecordKind,
-    RecordValue,
     commit_kind,
     decode_key,
     decode_value,
     is_control_record,
 )
+from groupledger.core.wire.records import ConsumerGroupMetadata, GroupMetadata, MemberMetadata, RecordValue
 
 OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION"
 """The code of a record that stands in another log partition than the group's others."""

@@ -32,7 +32,8 @@ from groupledger.core.history.ownership import Ownership
 from groupledger.core.history.rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, GroupState
-from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology, decode_value
+from groupledger.core.wire.offsets_log import decode_value
+from groupledger.core.wire.records import RegularExpression, StreamsTopology
 
 HEAD_VERSION = 1
 

@@ -39,10 +39,10 @@ from groupledger.core.history.rows import (
     Unfinished,
 )
 from groupledger.core.history.writer import SOURCE, TARGETS_SKIPPED, HistoryWriter
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import LogKey
+from groupledger.core.wire.records import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    LogKey,
     MemberMetadata,
     RecordValue,
     RegularExpression,
