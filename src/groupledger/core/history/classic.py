@@ -16,7 +16,6 @@ from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipCh
 from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said
 from groupledger.core.history.rows import (
     Assignment,
-    GroupSnapshotRow,
     GroupType,
     Kind,
     LogRow,
@@ -26,7 +25,7 @@ from groupledger.core.history.rows import (
     topic_spans,
 )
 from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import SOURCE, Generation, HistoryWriter
+from groupledger.core.history.writer import Generation, HistoryWriter
 from groupledger.core.rebalance.findings import (
     ASSIGNED_WITHOUT_TOPICS,
     CLAIM_DIFFERS,
@@ -88,35 +87,8 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
 
 def write_deleted(writer: HistoryWriter, row: LogRow) -> None:
     """The snapshot of a group's end, of any type."""
-    state = writer.state
-    writer.snapshot(
-        GroupSnapshotRow(
-            snapshot_id=writer.snapshot_id(row.offset),
-            cluster_id=writer.cluster_id,
-            source=SOURCE,
-            log_partition=row.log_partition,
-            offset=row.offset,
-            group_id=state.group_id,
-            group_type=state.group_type or GroupType.CLASSIC.value,
-            protocol_type=None,
-            incarnation=state.incarnation,
-            snapshot_kind=Kind.DELETED.value,
-            generation=None,
-            group_epoch=None,
-            target_epoch=None,
-            assignor=None,
-            leader=None,
-            state="Dead",
-            complete=True,
-            shared_topics=None,
-            subscribed_topics=(),
-            members=0,
-            previous_snapshot_id=writer.previous_snapshot_id(),
-            first_snapshot_id=None,
-            observed_at=row.timestamp_ms,
-        ),
-        (),
-    )
+    group_type = writer.state.group_type or GroupType.CLASSIC.value
+    writer.snapshot(writer.group_row(row, group_type, Kind.DELETED.value), ())
     writer.end(row)
 
 
@@ -202,36 +174,19 @@ def write_snapshot(
 ) -> None:
     """The rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
     kind, first_offset = place
-    state, identity = writer.state, writer.snapshot_id(row.offset)
     shared = shared_topics(members)
-    writer.snapshot(
-        GroupSnapshotRow(
-            identity,
-            writer.cluster_id,
-            SOURCE,
-            row.log_partition,
-            row.offset,
-            state.group_id,
-            GroupType.CLASSIC.value,
-            group.protocol_type,
-            state.incarnation,
-            kind.value,
-            group.generation,
-            None,
-            None,
-            group.protocol,
-            group.leader,
-            "Stable" if members else "Empty",
-            True,
-            shared,
-            subscribed_topics(members) if shared is None else None,
-            len(members),
-            writer.previous_snapshot_id(),
-            writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
-            row.timestamp_ms,
-        ),
-        member_rows(writer, row, members, identity, shared is not None),
+    snapshot = writer.group_row(row, GroupType.CLASSIC.value, kind.value)._replace(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        assignor=group.protocol,
+        leader=group.leader,
+        state="Stable" if members else "Empty",
+        shared_topics=shared,
+        subscribed_topics=subscribed_topics(members) if shared is None else None,
+        members=len(members),
+        first_snapshot_id=writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
     )
+    writer.snapshot(snapshot, member_rows(writer, row, members, snapshot.snapshot_id, shared is not None))
 
 
 def member_rows(

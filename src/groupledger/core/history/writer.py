@@ -100,6 +100,13 @@ class HistoryWriter:
         offset = self.state.previous_offset
         return None if offset is None or self.state.hole else self.snapshot_id(offset)
 
+    def group_row(self, row: LogRow, group_type: str, kind: str) -> GroupSnapshotRow:
+        """Return the snapshot at this record of a group without members, as a deleted one is."""
+        place = (self.snapshot_id(row.offset), self.cluster_id, SOURCE, row.log_partition, row.offset)
+        who = (self.state.group_id, group_type, None, self.state.incarnation, kind)
+        said = (None, None, None, None, None, "Dead", True, None, (), 0)
+        return GroupSnapshotRow._make([*place, *who, *said, self.previous_snapshot_id(), None, row.timestamp_ms])
+
     def snapshot(self, group: GroupSnapshotRow, members: Iterable[MemberSnapshotRow]) -> None:
         """Write a snapshot; it is the previous one of the next."""
         self.group_snapshots.append(group)
