@@ -51,13 +51,16 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
     """
     members = read_members(writer, row, group)
     epoch = writer.state.number
-    if converts:
-        leave_consumer_group(writer, row, group.generation)
+    if converts:  # a KIP-848 group's epoch is the classic group's generation
+        writer.convert(GroupType.CLASSIC, row)
     else:
         enter_incarnation(writer, row, group.generation)
     last = writer.state.generation
     kind = Kind.FOLD if converts and epoch == group.generation else kind_of(writer, group)
-    state_gap(writer, row, group.generation)
+    before = epoch if converts else None if last is None else last.number
+    if before is not None and group.generation > before + 1:  # skipped in normal life too: nothing follows from it
+        reason = rows.generations_between(before, group.generation)
+        writer.gap(rows.GENERATIONS_SKIPPED, row, (before, group.generation), reason)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
@@ -116,15 +119,6 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, generation), rows.begins_with(generation))
 
 
-def leave_consumer_group(writer: HistoryWriter, row: LogRow, generation: int) -> None:
-    """Go on from a KIP-848 group: its epoch is the classic group's generation."""
-    epoch = writer.state.number
-    writer.convert(GroupType.CLASSIC, row)
-    if epoch is not None and generation > epoch + 1:
-        reason = rows.generations_between(epoch, generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (epoch, generation), reason)
-
-
 def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
     """Go on as a KIP-848 group, whose records come next. Of one whose first record this is, nothing else is known."""
     state = writer.state
@@ -133,14 +127,6 @@ def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
     writer.convert(GroupType.CONSUMER, row)
     state.modern = ModernGroup(GroupType.CONSUMER, cut=state.hole, converting=True)
-
-
-def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
-    """Generations between two records are skipped in normal life too: nothing follows from it alone."""
-    last = writer.state.generation
-    if last is not None and generation > last.number + 1:
-        reason = rows.generations_between(last.number, generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (last.number, generation), reason)
 
 
 def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
@@ -403,7 +389,9 @@ def check_claims(
             continue
         was_member, predecessor = wire.member_id in last.members, None
         if not was_member and wire.group_instance_id is not None:
-            predecessors = predecessors or by_instance(last)
+            predecessors = predecessors or {
+                instance: id_ for id_, instance in last.members.items() if instance is not None
+            }
             predecessor = predecessors.get(wire.group_instance_id)
         held = writer.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
@@ -418,11 +406,6 @@ def check_claims(
 def is_compared(said: ReadSubscription, assignor: str | None) -> bool:
     """Whether the member states a claim, and an empty one means something under this assignor."""
     return said.states_claim and (bool(said.claim.owned) or assignor in READING_CLAIMS)
-
-
-def by_instance(generation: Generation) -> dict[str, str]:
-    """Instance id -> member id of the static members."""
-    return {instance: member for member, instance in generation.members.items() if instance is not None}
 
 
 def claimed_by(said: ReadSubscription) -> NumbersByTopic:

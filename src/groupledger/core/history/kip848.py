@@ -36,7 +36,6 @@ from groupledger.core.history.rows import (
     Role,
     Tasks,
     TopicNames,
-    Unfinished,
 )
 from groupledger.core.history.writer import TARGETS_SKIPPED, HistoryWriter
 from groupledger.core.wire.offsets_log import LogKey
@@ -277,20 +276,6 @@ def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
     state.hole = True
     if state.modern is not None:
         state.modern.cut = True
-
-
-def unfinished(writer: HistoryWriter, row: LogRow) -> Unfinished | None:
-    """The state at the last record read, if an epoch or a member's leaving is half told there."""
-    group = writer.state.modern
-    if group is None or not (group.open or group.leaving or group.group_epoch != group.target_epoch):
-        return None
-    reason = (
-        f"the read ended in group epoch {group.group_epoch}, with the target of epoch {group.target_epoch}: the rest "
-        "of the step comes with the next read"
-    )
-    span = (group.target_epoch, None)
-    snapshot, members = snapshot_rows(writer, row, group, complete=False)
-    return Unfinished(snapshot, tuple(members), writer.coverage_row("fold-cut", row, span, reason))
 
 
 def lacks_epoch(group: ModernGroup) -> None:

@@ -172,13 +172,8 @@ class HistoryWriter:
 
     def gap(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> None:
         """State what the log does not hold: `span` is the last value before the gap and the first after it."""
-        self.coverage.append(self.coverage_row(kind, row, span, reason))
-
-    def coverage_row(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> CoverageRow:
-        """A row of coverage at this record."""
-        state, incarnation = self.state, max(1, self.state.incarnation)
-        identity = self.snapshot_id(row.offset)
-        return CoverageRow(self.cluster_id, state.group_id, incarnation, kind, *span, reason, row.offset, identity)
+        group = (self.cluster_id, self.state.group_id, max(1, self.state.incarnation))
+        self.coverage.append(CoverageRow(*group, kind, *span, reason, row.offset, self.snapshot_id(row.offset)))
 
     def found(
         self,
