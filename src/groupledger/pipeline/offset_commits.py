@@ -1,9 +1,9 @@
 """Count offset commits in the JVM: of most of a log's records, the fold needs nothing but their number.
 
-A commit is left out of the fold where it cannot matter there. It decodes, so that it is not quarantined; no other
-record of its log partition has its offset, so that it is not part of a rewritten log; its group starts from its last
-head, in one log partition, so that nothing is folded again and nothing is to be decided about the group's home. What
-matters is where the group's last record is: its head says so. If that is a commit, one stands for all.
+A commit is left out of the fold where it cannot matter there. No other record of its log partition has its offset, so
+that it is not part of a rewritten log; its group starts from its last head, in one log partition, so that nothing is
+folded again and nothing is to be decided about the group's home. What matters is where the group's last record is: its
+head says so. If that is a commit, one stands for all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as F
 
 from groupledger.core.history import home_of, possible_counts
-from groupledger.core.wire.codec import INT16
-from groupledger.core.wire.offsets_log import LogKey, LogRecord, OffsetCommit, RecordKind, encode
+from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.pipeline.past import GROUP, Past, forgotten_ends
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS
 from groupledger.tables import columns as c
@@ -32,14 +31,8 @@ takes."""
 
 COMMITS, IS_COMMIT = "commits", "is_commit"
 _LAST_OTHER, _LAST_TIME, _KEPT = "last_other_offset", "last_time", "kept"
-_LONGEST_TEXT = 249
-"""Bytes of the longest text that is told: of a topic's name in Kafka. A longer one, of metadata, is for the decoder."""
-_LONGEST_COMPACT_TEXT = 126
-_LONGEST_GROUP = (1 << 15) - 1
-_LENGTHS = b"".join(map(INT16.pack, range(_LONGEST_TEXT + 2))).hex()
-"""Every length as Kafka writes it: two bytes, cut from here, are compared where a number would have to be parsed."""
-_NO_FIELDS, _TOPIC_ID = "X'00'", "X'010010'"
-"""How the tagged fields of a commit of version 4 begin: there are none; one, numbered 0, of 16 bytes."""
+_COMMIT = OFFSET_COMMITS[-1]
+"""How the key of a commit begins, but for those of Kafka before 0.9: the fold counts them."""
 _BLOCK_BITS = 6
 
 
@@ -57,11 +50,11 @@ class Spared:
 
 
 def told(records: DataFrame) -> DataFrame:
-    """Add IS_COMMIT to rows of `log_records`: whether it is an offset commit that `offsets_log.decode` reads as one.
-
-    Of versions 3 and 4: earlier ones were written up to Kafka 2.0, and with a time of expiry. They are for the decoder.
-    """
-    return records.withColumn(IS_COMMIT, F.expr(f"coalesce({_is_commit()}, false)"))
+    """Add IS_COMMIT to rows of `log_records`: whether it is an offset commit of a group, and no tombstone."""
+    is_commit = (
+        (F.substring(c.KEY, 1, 2) == F.lit(_COMMIT)) & F.col(c.VALUE).isNotNull() & F.col(c.GROUP_ID).isNotNull()
+    )
+    return records.withColumn(IS_COMMIT, F.coalesce(is_commit, F.lit(False)))
 
 
 def extent_of_commits() -> list[Column]:
@@ -117,65 +110,16 @@ def _at(places: Sequence[tuple[str, int]]) -> Column:
 
 
 def _ends(extent: DataFrame) -> DataFrame:
-    """A commit at the last offset of each group that ends in one; any will do that decodes."""
-    length = F.unhex(F.lpad(F.hex(F.octet_length(c.GROUP_ID)), 4, "0"))
-    key, value = encode(
-        LogRecord(
-            LogKey(RecordKind.OFFSET_COMMIT, 1, "", {"topic": "", "partition": 0}),
-            0,
-            OffsetCommit(0, None, "", 0, None, None),
-        )
-    )
+    """A commit at the last offset of each group that ends in one; any will do."""
     is_last = F.coalesce(F.col(_LAST_OTHER) < F.col(LAST_OFFSET), F.lit(True))
     return extent.where(is_last & (F.col(COMMITS) > 0)).select(
         *GROUP,
         c.LOG_PARTITION,
         F.col(LAST_OFFSET).alias(c.OFFSET),
         F.col(_LAST_TIME).alias(c.TIMESTAMP),
-        F.concat(F.lit(key[:2]), length, F.encode(c.GROUP_ID, "UTF-8"), F.lit(key[4:])).alias(c.KEY),
-        F.lit(value).alias(c.VALUE),
+        F.lit(_COMMIT).alias(c.KEY),
+        F.lit(b"").alias(c.VALUE),
     )
-
-
-def _is_commit() -> str:
-    """In SQL, since each part of a Column would cost calls into the JVM. HotSpot compiles no method of 8,000 bytes and
-    more of code, and Spark makes one of all of it."""
-    size, version = f"octet_length({c.VALUE})", f"substring({c.VALUE}, 1, 2)"
-    third = _text(c.VALUE, "15", f"{size} - 24")
-    fourth = f"{_flexible(f'{size} - 24', _NO_FIELDS)} OR {_flexible(f'{size} - 42', _TOPIC_ID)}"
-    value = f"CASE {version} WHEN {_int16(3)} THEN {third} WHEN {_int16(4)} THEN {fourth} END"
-    return f"substring({c.KEY}, 1, 2) = {_int16(1)} AND {_key()} AND {value}"
-
-
-def _key() -> str:
-    """Whether the key goes on with the group, a topic and a partition, and ends there."""
-    group = f"octet_length({c.GROUP_ID})"
-    topic = _text(c.KEY, f"{group} + 5", f"octet_length({c.KEY}) - {group} - 10")
-    return f"{group} <= {_LONGEST_GROUP} AND {topic}"
-
-
-def _text(of: str, at: str, size: str) -> str:
-    """Whether a text of so many bytes stands at this position (from 1), behind its length in two bytes."""
-    length = f"substring({of}, {at}, 2) = substring(X'{_LENGTHS}', 2 * ({size}) + 1, 2)"
-    return f"(({size}) BETWEEN 0 AND {_LONGEST_TEXT} AND {length} AND {_is_utf8(of, f'{at} + 2', size)})"
-
-
-def _flexible(size: str, tail: str) -> str:
-    """Whether metadata of so many bytes stand where version 4 has them, and tagged fields begin as `tail` behind."""
-    value = c.VALUE
-    length = f"substring({value}, 15, 1) = substring(X'{_LENGTHS}', 2 * ({size}) + 4, 1)"
-    tagged = f"substring({value}, 24 + ({size}), octet_length({tail})) = {tail}"
-    return (
-        f"(({size}) BETWEEN 0 AND {_LONGEST_COMPACT_TEXT} AND {length} AND {tagged} AND {_is_utf8(value, '16', size)})"
-    )
-
-
-def _is_utf8(of: str, at: str, size: str) -> str:
-    return f"(({size}) = 0 OR is_valid_utf8(cast(substring({of}, {at}, {size}) AS string)))"
-
-
-def _int16(number: int) -> str:
-    return f"X'{INT16.pack(number).hex()}'"
 
 
 # Which log partition is the home of a group whose records stand in several.

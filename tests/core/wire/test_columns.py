@@ -7,17 +7,10 @@ import pytest
 
 from groupledger.core.wire import columns as g
 from groupledger.core.wire.codec import DecodeCode, DecodeFault
-from groupledger.core.wire.columns import (
-    COMMIT,
-    NO_VERSION,
-    OTHER,
-    TOMBSTONE,
-    read_assignments,
-    read_subscriptions,
-    tell_commits,
-)
+from groupledger.core.wire.columns import NO_VERSION, read_assignments, read_subscriptions
 from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
-from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode, decode_key, decode_value
+from groupledger.core.wire.offsets_log import RecordKind, decode_key, decode_value
+from groupledger.core.wire.records import GroupMetadata
 from tests.core.history.captured import log_rows
 from tests.fuzz.mutations import mutated
 
@@ -148,40 +141,3 @@ def test_subscriptions_are_read_as_the_decoder_reads_them(number):
         assert (None if size < 0 else data[at : at + size].tobytes()) == said.user_data
         assert text(data, columns.rack_at[index], columns.rack_size[index]) == said.rack
     assert number or not len(unread)
-
-
-def kinds_of(keys, values, group):
-    is_tombstone = np.array([value is None for value in values], np.int64)
-    own = spans(keys), spans([value or b"" for value in values])
-    return tell_commits(*own, is_tombstone, spans([group]), np.zeros(len(keys), np.int64)).tolist()
-
-
-def test_offset_commits_are_told_from_what_is_none():
-    for group, of_group in log_rows(LOG).items():
-        commits = [row for row in of_group if decode_key(row.key).kind is RecordKind.OFFSET_COMMIT]
-        found = kinds_of([row.key for row in commits], [row.value for row in commits], group.encode())
-        assert found == [TOMBSTONE if row.value is None else COMMIT for row in commits]
-        others = [row for row in of_group if decode_key(row.key).kind is not RecordKind.OFFSET_COMMIT]
-        assert set(kinds_of([row.key for row in others], [row.value for row in others], group.encode())) <= {OTHER}
-        assert set(kinds_of([row.key for row in commits], [row.value for row in commits], b"another")) <= {OTHER}
-
-
-def test_no_offset_commit_is_accepted_that_the_decoder_refuses():
-    good = rows(RecordKind.OFFSET_COMMIT)
-    dice = random.Random(4)  # noqa: S311 seeded
-    accepted = 0
-    for _ in range(3_000):
-        row, other = dice.choice(good), dice.choice(good)
-        key, value = row.key, row.value
-        if dice.random() < 0.5:
-            key = mutated(key, other.key, dice)
-        elif value is not None:
-            value = mutated(value, other.value or b"\0", dice)
-        (what,) = kinds_of([key], [value], (decode_key(row.key).group_id or "").encode())
-        if what != OTHER:
-            record = decode(key, value)
-            assert record.kind is RecordKind.OFFSET_COMMIT
-            assert record.group_id == decode_key(row.key).group_id
-            assert (what == TOMBSTONE) == (record.value is None)
-            accepted += 1
-    assert 100 < accepted < 2_900

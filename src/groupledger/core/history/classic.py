@@ -16,7 +16,6 @@ from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipCh
 from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said
 from groupledger.core.history.rows import (
     Assignment,
-    GroupSnapshotRow,
     GroupType,
     Kind,
     LogRow,
@@ -26,7 +25,7 @@ from groupledger.core.history.rows import (
     topic_spans,
 )
 from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import SOURCE, Generation, HistoryWriter
+from groupledger.core.history.writer import Generation, HistoryWriter
 from groupledger.core.rebalance.findings import (
     ASSIGNED_WITHOUT_TOPICS,
     CLAIM_DIFFERS,
@@ -39,7 +38,7 @@ from groupledger.core.rebalance.findings import (
     Severity,
 )
 from groupledger.core.rebalance.registry import READING_CLAIMS
-from groupledger.core.wire.offsets_log import ClassicGroupMember, GroupMetadata
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 
 CONSUMER_PROTOCOL = "consumer"
 
@@ -52,13 +51,16 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
     """
     members = read_members(writer, row, group)
     epoch = writer.state.number
-    if converts:
-        leave_consumer_group(writer, row, group.generation)
+    if converts:  # a KIP-848 group's epoch is the classic group's generation
+        writer.convert(GroupType.CLASSIC, row)
     else:
         enter_incarnation(writer, row, group.generation)
     last = writer.state.generation
     kind = Kind.FOLD if converts and epoch == group.generation else kind_of(writer, group)
-    state_gap(writer, row, group.generation)
+    before = epoch if converts else None if last is None else last.number
+    if before is not None and group.generation > before + 1:  # skipped in normal life too: nothing follows from it
+        reason = rows.generations_between(before, group.generation)
+        writer.gap(rows.GENERATIONS_SKIPPED, row, (before, group.generation), reason)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has spoken anew.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
@@ -88,35 +90,8 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
 
 def write_deleted(writer: HistoryWriter, row: LogRow) -> None:
     """The snapshot of a group's end, of any type."""
-    state = writer.state
-    writer.snapshot(
-        GroupSnapshotRow(
-            snapshot_id=writer.snapshot_id(row.offset),
-            cluster_id=writer.cluster_id,
-            source=SOURCE,
-            log_partition=row.log_partition,
-            offset=row.offset,
-            group_id=state.group_id,
-            group_type=state.group_type or GroupType.CLASSIC.value,
-            protocol_type=None,
-            incarnation=state.incarnation,
-            snapshot_kind=Kind.DELETED.value,
-            generation=None,
-            group_epoch=None,
-            target_epoch=None,
-            assignor=None,
-            leader=None,
-            state="Dead",
-            complete=True,
-            shared_topics=None,
-            subscribed_topics=(),
-            members=0,
-            previous_snapshot_id=writer.previous_snapshot_id(),
-            first_snapshot_id=None,
-            observed_at=row.timestamp_ms,
-        ),
-        (),
-    )
+    group_type = writer.state.group_type or GroupType.CLASSIC.value
+    writer.snapshot(writer.group_row(row, group_type, Kind.DELETED.value), ())
     writer.end(row)
 
 
@@ -144,15 +119,6 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, generation), rows.begins_with(generation))
 
 
-def leave_consumer_group(writer: HistoryWriter, row: LogRow, generation: int) -> None:
-    """Go on from a KIP-848 group: its epoch is the classic group's generation."""
-    epoch = writer.state.number
-    writer.convert(GroupType.CLASSIC, row)
-    if epoch is not None and generation > epoch + 1:
-        reason = rows.generations_between(epoch, generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (epoch, generation), reason)
-
-
 def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
     """Go on as a KIP-848 group, whose records come next. Of one whose first record this is, nothing else is known."""
     state = writer.state
@@ -161,14 +127,6 @@ def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
     writer.convert(GroupType.CONSUMER, row)
     state.modern = ModernGroup(GroupType.CONSUMER, cut=state.hole, converting=True)
-
-
-def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
-    """Generations between two records are skipped in normal life too: nothing follows from it alone."""
-    last = writer.state.generation
-    if last is not None and generation > last.number + 1:
-        reason = rows.generations_between(last.number, generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (last.number, generation), reason)
 
 
 def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
@@ -202,36 +160,19 @@ def write_snapshot(
 ) -> None:
     """The rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
     kind, first_offset = place
-    state, identity = writer.state, writer.snapshot_id(row.offset)
     shared = shared_topics(members)
-    writer.snapshot(
-        GroupSnapshotRow(
-            identity,
-            writer.cluster_id,
-            SOURCE,
-            row.log_partition,
-            row.offset,
-            state.group_id,
-            GroupType.CLASSIC.value,
-            group.protocol_type,
-            state.incarnation,
-            kind.value,
-            group.generation,
-            None,
-            None,
-            group.protocol,
-            group.leader,
-            "Stable" if members else "Empty",
-            True,
-            shared,
-            subscribed_topics(members) if shared is None else None,
-            len(members),
-            writer.previous_snapshot_id(),
-            writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
-            row.timestamp_ms,
-        ),
-        member_rows(writer, row, members, identity, shared is not None),
+    snapshot = writer.group_row(row, GroupType.CLASSIC.value, kind.value)._replace(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        assignor=group.protocol,
+        leader=group.leader,
+        state="Stable" if members else "Empty",
+        shared_topics=shared,
+        subscribed_topics=subscribed_topics(members) if shared is None else None,
+        members=len(members),
+        first_snapshot_id=writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
     )
+    writer.snapshot(snapshot, member_rows(writer, row, members, snapshot.snapshot_id, shared is not None))
 
 
 def member_rows(
@@ -448,7 +389,9 @@ def check_claims(
             continue
         was_member, predecessor = wire.member_id in last.members, None
         if not was_member and wire.group_instance_id is not None:
-            predecessors = predecessors or by_instance(last)
+            predecessors = predecessors or {
+                instance: id_ for id_, instance in last.members.items() if instance is not None
+            }
             predecessor = predecessors.get(wire.group_instance_id)
         held = writer.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
@@ -463,11 +406,6 @@ def check_claims(
 def is_compared(said: ReadSubscription, assignor: str | None) -> bool:
     """Whether the member states a claim, and an empty one means something under this assignor."""
     return said.states_claim and (bool(said.claim.owned) or assignor in READING_CLAIMS)
-
-
-def by_instance(generation: Generation) -> dict[str, str]:
-    """Instance id -> member id of the static members."""
-    return {instance: member for member, instance in generation.members.items() if instance is not None}
 
 
 def claimed_by(said: ReadSubscription) -> NumbersByTopic:

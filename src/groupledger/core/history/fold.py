@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import takewhile
+from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.history import rows
 from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
 from groupledger.core.history.head import decode_head, encode_head
-from groupledger.core.history.kip848 import FIRST_EPOCH, fold_modern, fold_modern_tombstone, mark_hole, unfinished
+from groupledger.core.history.kip848 import FIRST_EPOCH, fold_modern, fold_modern_tombstone, mark_hole
 from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.rows import (
     ROLES,
@@ -41,16 +41,14 @@ from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
 from groupledger.core.wire.codec import DecodeFault, Memo
 from groupledger.core.wire.offsets_log import (
     CONTROL_RECORD,
-    ConsumerGroupMetadata,
-    GroupMetadata,
     LogKey,
-    MemberMetadata,
     RecordKind,
-    RecordValue,
+    commit_kind,
     decode_key,
     decode_value,
     is_control_record,
 )
+from groupledger.core.wire.records import ConsumerGroupMetadata, GroupMetadata, MemberMetadata, RecordValue
 
 OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION"
 """The code of a record that stands in another log partition than the group's others."""
@@ -68,15 +66,12 @@ USED = ROLES.keys() | {RecordKind.GROUP_METADATA}
 
 @dataclass(frozen=True, slots=True)
 class FoldSettings:
-    """`source` names the input in quarantine rows. `check_unused`: decode also the values that no fact needs (offset
-    commits, the states of share partitions), so that broken ones are quarantined. `step_members`: a group of more
-    members that its coordinator assigns has no snapshot at each step of a member, which would be members x members rows
-    an epoch, but only where the target is complete and where all members have reached it; its ownership changes are all
-    there.
+    """`source` names the input in quarantine rows. `step_members`: a group of more members that its coordinator assigns
+    has no snapshot at each step of a member, which would be members x members rows an epoch, but only where the target
+    is complete and where all members have reached it; its ownership changes are all there.
     """
 
     source: str = "__consumer_offsets"
-    check_unused: bool = True
     step_members: int = STEP_MEMBERS
 
 
@@ -99,7 +94,7 @@ def fold_group(
     the source sorted the records by; None: the first that a key names. It is needed where no key decodes: a broken key
     that begins with a group's name is a hole in that group's history, whatever else came with it. Records of no group
     (their keys do not decode) fold to quarantine rows, and to no head. ValueError for a record at or before the head,
-    which would be lost silently: `start_of_refold` says which head to start from.
+    which would be lost silently: start from the last head before the first such record.
     """
     return Fold(cluster_id, rows, head, topics, settings, group_id, log_partition).run(refolded)
 
@@ -137,7 +132,7 @@ class Fold:
     def run(self, refolded: bool) -> Folded:
         """Take each position's record once, first those that the head left undecided: what was said of them is over."""
         writer, undecided = self.writer, None
-        rows = [*self.again, *self._one_a_position()]
+        rows = [*self.again, *(self._choose(list(same)) for _, same in groupby(self._own_partition(), _position))]
         conversions = Conversions(rows, self._readable_key)
         for at, row in enumerate(rows):
             change = conversions.change(writer.state, at)
@@ -145,7 +140,6 @@ class Fold:
                 undecided = self._before(rows[at:])
             self._take(row, change)
             writer.state.offset = row.offset
-        cut = unfinished(writer, rows[-1]) if rows else None
         return Folded(
             writer.group_snapshots,
             writer.member_snapshots,
@@ -155,7 +149,6 @@ class Fold:
             writer.violations,
             self._head(undecided, refolded=refolded or bool(self.again)),
             self.accounts.close(sum(not row.known for row in self.rows)),
-            cut,
         )
 
     def _home(self) -> int:
@@ -174,6 +167,8 @@ class Fold:
         return head
 
     def _readable_key(self, row: LogRow) -> LogKey | None:
+        if commit_kind(row.key) is not None:
+            return None
         try:
             key = self._key(row.key)
         except DecodeFault:
@@ -187,18 +182,6 @@ class Fold:
         place = (self.writer.cluster_id, self.group_id, state.log_partition, self.from_offset, state.offset)
         return GroupHeadRow(*place, state.incarnation, refolded, undecided or encode_head(state))
 
-    def _one_a_position(self) -> Iterator[LogRow]:
-        """The records of the group's log partition, one for each offset."""
-        same: list[LogRow] = []
-        for row in self._own_partition():
-            if same and row[:2] != same[0][:2]:
-                yield self._choose(same)
-                same = [row]
-            else:
-                same.append(row)
-        if same:
-            yield self._choose(same)
-
     def _own_partition(self) -> Iterator[LogRow]:
         """The records of the group's log partition; those that name no group may come from any."""
         if self.group_id is None:
@@ -210,7 +193,7 @@ class Fold:
                 self._refuse_partition(row)
             elif row.offset <= self.read_to:
                 message = f"record at offset {row.offset} is not after the head's {self.read_to}"
-                raise ValueError(f"{message}; start from the head that start_of_refold names")
+                raise ValueError(f"{message}; start from the last head before it")
             else:
                 yield row
 
@@ -238,6 +221,11 @@ class Fold:
     def _take(self, row: LogRow, change: TypeChange) -> None:
         if is_control_record(row.key, row.value):
             self.accounts.count(row, self.accounts.unused, CONTROL_RECORD)
+            return
+        commit = commit_kind(row.key)
+        if commit is not None:
+            counter = self.accounts.tombstones if row.value is None else self.accounts.unused
+            self.accounts.count(row, counter, commit.value)
             return
         try:
             key = self._key(row.key)
@@ -272,9 +260,7 @@ class Fold:
             else:
                 fold_modern(self.writer, row, key, value)
             self.accounts.count(row, self.accounts.used, kind.value)
-        else:
-            if self.settings.check_unused:
-                decode_value(kind, row.value)
+        else:  # no fact needs its value
             self.accounts.count(row, self.accounts.unused, kind.value)
 
     def _end(self, row: LogRow, key: LogKey) -> None:
@@ -355,7 +341,7 @@ class TypeChange(Enum):
 @dataclass(slots=True)
 class Conversions:
     """The conversions among the records of one fold, which asks record by record; `key_of` gives None for a broken
-    key."""
+    key, and for that of an offset commit."""
 
     rows: Sequence[LogRow]
     key_of: Callable[[LogRow], LogKey | None]

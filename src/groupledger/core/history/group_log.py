@@ -47,7 +47,7 @@ class RecordedLog:
 
 
 def read_group_log(rows: Iterable[LogRow]) -> RecordedLog:
-    """Read the records of one group, in any order. What does not decode is left out: it is in quarantine."""
+    """Read the records of one group, in any order. What does not decode is left out."""
     commits: dict[int, CommittedOffset] = {}
     timeouts: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: row.offset):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import UnionType
 from typing import Any
 
@@ -32,7 +32,8 @@ from groupledger.core.history.ownership import Ownership
 from groupledger.core.history.rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, GroupState
-from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology, decode_value
+from groupledger.core.wire.offsets_log import decode_value
+from groupledger.core.wire.records import RegularExpression, StreamsTopology
 
 HEAD_VERSION = 1
 
@@ -137,15 +138,6 @@ def closed_head(head: bytes) -> bytes:
     for offset, *_ in document.pop("undecided", ()):  # their keys name members
         document["offset"] = offset
     return _canonical(document | ended)
-
-
-def start_of_refold(head_offsets: Iterable[int], late_offset: int) -> int | None:
-    """Of a group's heads the one to fold again from, for a record that came late: the last before it; None: none is.
-
-    `start_of_refold([10, 20, 30], 25)` -> 20. All records after it go through `fold_group` again, those of before and
-    the late one together, until a new head agrees with the old one at its offset.
-    """
-    return max((offset for offset in head_offsets if offset < late_offset), default=None)
 
 
 def _generation(generation: Generation) -> dict[str, object]:

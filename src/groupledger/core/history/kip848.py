@@ -36,13 +36,12 @@ from groupledger.core.history.rows import (
     Role,
     Tasks,
     TopicNames,
-    Unfinished,
 )
-from groupledger.core.history.writer import SOURCE, TARGETS_SKIPPED, HistoryWriter
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.history.writer import TARGETS_SKIPPED, HistoryWriter
+from groupledger.core.wire.offsets_log import LogKey
+from groupledger.core.wire.records import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    LogKey,
     MemberMetadata,
     RecordValue,
     RegularExpression,
@@ -279,20 +278,6 @@ def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
         state.modern.cut = True
 
 
-def unfinished(writer: HistoryWriter, row: LogRow) -> Unfinished | None:
-    """The state at the last record read, if an epoch or a member's leaving is half told there."""
-    group = writer.state.modern
-    if group is None or not (group.open or group.leaving or group.group_epoch != group.target_epoch):
-        return None
-    reason = (
-        f"the read ended in group epoch {group.group_epoch}, with the target of epoch {group.target_epoch}: the rest "
-        "of the step comes with the next read"
-    )
-    span = (group.target_epoch, None)
-    snapshot, members = snapshot_rows(writer, row, group, complete=False)
-    return Unfinished(snapshot, tuple(members), writer.coverage_row("fold-cut", row, span, reason))
-
-
 def lacks_epoch(group: ModernGroup) -> None:
     """A target or an assignment before any group epoch: the records before are not there."""
     if group.group_epoch is None:
@@ -320,39 +305,22 @@ def snapshot_rows(
     writer: HistoryWriter, row: LogRow, group: ModernGroup, *, complete: bool
 ) -> tuple[GroupSnapshotRow, list[MemberSnapshotRow]]:
     """The group as it is known at this record, members in the order of joining."""
-    state, identity = writer.state, writer.snapshot_id(row.offset)
     present = group.present()
     topics = [group.topics_of(member) for member in present]
     shared = topics[0] if topics and all(other == topics[0] for other in topics) else None
-    subscribed = tuple(sorted({topic for own in topics for topic in own})) if shared is None else None
-    snapshot = GroupSnapshotRow(
-        snapshot_id=identity,
-        cluster_id=writer.cluster_id,
-        source=SOURCE,
-        log_partition=row.log_partition,
-        offset=row.offset,
-        group_id=state.group_id,
-        group_type=group.group_type.value,
-        protocol_type=None,
-        incarnation=state.incarnation,
-        snapshot_kind="fold" if present else "empty",
-        generation=None,
+    snapshot = writer.group_row(row, group.group_type.value, "fold" if present else "empty")._replace(
         group_epoch=group.group_epoch,
         target_epoch=group.target_epoch,
         assignor=preferred_assignor(group, present),
-        leader=None,
         state=state_of(group, present),
         complete=complete,
         shared_topics=shared,
-        subscribed_topics=subscribed,
+        subscribed_topics=tuple(sorted({topic for own in topics for topic in own})) if shared is None else None,
         members=len(present),
-        previous_snapshot_id=writer.previous_snapshot_id(),
-        first_snapshot_id=None,
-        observed_at=row.timestamp_ms,
     )
     members = []
     for order, (member_id, own) in enumerate(zip(present, topics, strict=True)):
-        place = (identity, writer.cluster_id, state.group_id, row.offset, order)
+        place = (snapshot.snapshot_id, writer.cluster_id, snapshot.group_id, row.offset, order)
         members.append(member_row(writer, row, group, (place, member_id, own if shared is None else None)))
     return snapshot, members
 

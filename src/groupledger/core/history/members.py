@@ -10,9 +10,10 @@ from groupledger.core.history.payloads import ReadSubscription, read_said
 from groupledger.core.history.rows import Assignment, GroupType, Tasks, TopicNames
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.codec import require_partitions
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.records import (
     CurrentMemberAssignment,
     CurrentTaskIds,
+    IdPartitions,
     MemberMetadata,
     RegularExpression,
     ShareCurrentAssignment,
@@ -25,7 +26,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMember,
     TaskIds,
 )
-from groupledger.core.wire.records import IdPartitions
 
 LEFT_STATIC = -2
 """Member epoch of a static member that left and may come back (KIP-848)."""

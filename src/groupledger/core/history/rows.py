@@ -198,17 +198,6 @@ class FoldCounts(NamedTuple):
         return self.duplicates + sum(sum(counts.values()) for counts in by_kind)
 
 
-class Unfinished(NamedTuple):
-    """The fold that the end of the read cut: the group as far as it was told, with `complete` false.
-
-    Not a fact to append with the others: it depends on where the read ended, and the next read completes it.
-    """
-
-    group_snapshot: GroupSnapshotRow
-    member_snapshots: tuple[MemberSnapshotRow, ...]
-    coverage: CoverageRow
-
-
 class Folded(NamedTuple):
     """All that one group's records say, in order of offset. No head: no record named a group."""
 
@@ -220,7 +209,6 @@ class Folded(NamedTuple):
     violations: list[FindingRow]
     head: GroupHeadRow | None
     counts: FoldCounts
-    unfinished: Unfinished | None
 
 
 # What made a snapshot.

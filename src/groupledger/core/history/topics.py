@@ -9,7 +9,7 @@ import numpy as np
 
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.log.listings import last_change
-from groupledger.core.log.topics import ChangeOrder, change_order
+from groupledger.core.log.topics import change_order
 from groupledger.core.moments import MICROS_A_MILLI
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class TopicHistory:
         self._starts: dict[str, list[int]] = {}
         self._names: dict[str, str] = {}
         self._renamed = False
-        for change in sorted(changes, key=_by_time):
+        for change in sorted(
+            changes, key=lambda each: change_order(each.valid_from, each.topic_id, each.partition_count)
+        ):
             self._learn(change)
         self._moments = sorted({start for starts in self._starts.values() for start in starts})
 
@@ -84,7 +86,3 @@ class TopicHistory:
         state = None if change.partition_count is None else (topic_id, change.partition_count)
         self._starts.setdefault(change.topic, []).append(change.valid_from)
         self._states.setdefault(change.topic, []).append(state)
-
-
-def _by_time(change: TopicChange) -> ChangeOrder:
-    return change_order(change.valid_from, change.topic_id, change.partition_count)

@@ -100,6 +100,13 @@ class HistoryWriter:
         offset = self.state.previous_offset
         return None if offset is None or self.state.hole else self.snapshot_id(offset)
 
+    def group_row(self, row: LogRow, group_type: str, kind: str) -> GroupSnapshotRow:
+        """Return the snapshot at this record of a group without members, as a deleted one is."""
+        place = (self.snapshot_id(row.offset), self.cluster_id, SOURCE, row.log_partition, row.offset)
+        who = (self.state.group_id, group_type, None, self.state.incarnation, kind)
+        said = (None, None, None, None, None, "Dead", True, None, (), 0)
+        return GroupSnapshotRow._make([*place, *who, *said, self.previous_snapshot_id(), None, row.timestamp_ms])
+
     def snapshot(self, group: GroupSnapshotRow, members: Iterable[MemberSnapshotRow]) -> None:
         """Write a snapshot; it is the previous one of the next."""
         self.group_snapshots.append(group)
@@ -165,13 +172,8 @@ class HistoryWriter:
 
     def gap(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> None:
         """State what the log does not hold: `span` is the last value before the gap and the first after it."""
-        self.coverage.append(self.coverage_row(kind, row, span, reason))
-
-    def coverage_row(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> CoverageRow:
-        """A row of coverage at this record."""
-        state, incarnation = self.state, max(1, self.state.incarnation)
-        identity = self.snapshot_id(row.offset)
-        return CoverageRow(self.cluster_id, state.group_id, incarnation, kind, *span, reason, row.offset, identity)
+        group = (self.cluster_id, self.state.group_id, max(1, self.state.incarnation))
+        self.coverage.append(CoverageRow(*group, kind, *span, reason, row.offset, self.snapshot_id(row.offset)))
 
     def found(
         self,

@@ -120,8 +120,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Fraction, parse
 TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 """A kind of unused record: recognised by the first bytes of its key, and not read further."""
-OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
-"""How the keys of offset commits begin: record types 0 and 1."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

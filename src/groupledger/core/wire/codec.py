@@ -564,18 +564,6 @@ def uuid_bytes(printed: str) -> bytes:
     return raw
 
 
-def canonical_uuid(printed: str) -> str:
-    """A uuid in Kafka's spelling, or `DecodeFault`; librdkafka prints `+` and `/` where Kafka prints `-` and `_`.
-
-    For topic ids of any source, so that they are equal to those in the log.
-    """
-    try:
-        return uuid_text(uuid_bytes(printed.rstrip("=").replace("+", "-").replace("/", "_")))
-    except ValueError:
-        expected = f"{UUID_CHARACTERS} characters of base64, as Kafka prints a topic id"
-        raise DecodeFault(DecodeCode.BAD_UUID.value, f"uuid is {printed!r}; expected {expected}") from None
-
-
 def uuid(what: str) -> Wire:
     """A uuid, in Python as Kafka prints it."""
 
@@ -670,7 +658,6 @@ class DecodeCode(Code):
     BAD_VARINT = "BAD_VARINT", "a variable-length number of more than 32 bits, or longer than it need be"
     BAD_TAG = "BAD_TAG", "tags that do not rise"
     BAD_MARKER = "BAD_MARKER", 'the byte before a nullable struct is neither "null" nor "present"'
-    BAD_UUID = "BAD_UUID", "text that no uuid prints as"
     NULL_FIELD = "NULL_FIELD", "null where the format allows none"
     UNKNOWN_VERSION = "UNKNOWN_VERSION", "a version of the record that Kafka 4.4 does not have"
     BAD_KEY_TYPE = "BAD_KEY_TYPE", "a negative record type"

@@ -11,72 +11,7 @@ from enum import StrEnum
 from functools import cache
 
 from groupledger.core.wire.codec import INT16, DecodeCode, DecodeFault, codec, fault, load_spec, truncated
-from groupledger.core.wire.records import (
-    AssignedTopic,
-    ClassicGroupMember,
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupMetadata,
-    CopartitionGroup,
-    CurrentMemberAssignment,
-    CurrentTaskIds,
-    GroupMetadata,
-    InternalTopic,
-    MemberMetadata,
-    OffsetCommit,
-    RecordValue,
-    RegularExpression,
-    ShareCurrentAssignment,
-    ShareMemberMetadata,
-    StreamsCurrentAssignment,
-    StreamsGroupMetadata,
-    StreamsMemberMetadata,
-    StreamsTargetMember,
-    StreamsTopology,
-    Subtopology,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
-    TaskIds,
-    TopicIdPartitions,
-)
-
-__all__ = [
-    "AssignedTopic",
-    "ClassicGroupMember",
-    "ClassicMemberMetadata",
-    "ClassicProtocol",
-    "ConsumerGroupMetadata",
-    "CopartitionGroup",
-    "CurrentMemberAssignment",
-    "CurrentTaskIds",
-    "GroupMetadata",
-    "InternalTopic",
-    "LogKey",
-    "LogRecord",
-    "MemberMetadata",
-    "OffsetCommit",
-    "RecordKind",
-    "RecordValue",
-    "RegularExpression",
-    "ShareCurrentAssignment",
-    "ShareMemberMetadata",
-    "StreamsCurrentAssignment",
-    "StreamsGroupMetadata",
-    "StreamsMemberMetadata",
-    "StreamsTargetMember",
-    "StreamsTopology",
-    "Subtopology",
-    "TargetAssignmentMember",
-    "TargetAssignmentMetadata",
-    "TaskIds",
-    "TopicIdPartitions",
-    "decode",
-    "decode_key",
-    "decode_value",
-    "encode",
-    "encode_key",
-    "encode_value",
-]
+from groupledger.core.wire.records import RecordValue
 
 
 class RecordKind(StrEnum):
@@ -228,14 +163,16 @@ def _trailing(data: bytes, end: int, message: str) -> DecodeFault:
     return fault(DecodeCode.TRAILING_BYTES, message, end, f"{len(data) - end} more bytes", "the end")
 
 
-# Control records, told by their bytes where a source keeps them: the broker's markers of a transaction's end.
+# Records that are recognised by their bytes alone.
 #
-# A consumer does not return them; tools that copy the log's records may. Kafka's `EndTransactionMarker` has a key of
-# two
-# int16, version and type, and a value of an int16 and an int32, version and coordinator epoch. No record of a group
-# has
-# such a key: one of type 0 or 1 names a group, a topic and a partition.
+# Offset commits are most of a log: the first two bytes of the key are enough, and whoever needs an offset decodes the
+# record. Control records are the broker's markers of a transaction's end. A consumer does not return them; tools that
+# copy the log's records may. Kafka's `EndTransactionMarker` has a key of two int16, version and type, and a value of an
+# int16 and an int32, version and coordinator epoch. A key of record type 0 or 1 is longer: it names a group, a topic
+# and a partition.
 
+OFFSET_COMMITS = (INT16.pack(0), INT16.pack(1))
+"""How the keys of offset commits begin: record types 0 (of Kafka before 0.9) and 1."""
 CONTROL_RECORD = "ControlRecord"
 """The kind under which they are counted."""
 CONTROL_KEYS = (b"\x00\x00\x00\x00", b"\x00\x00\x00\x01")
@@ -246,3 +183,10 @@ _VALUE_BYTES = 6
 def is_control_record(key: bytes | None, value: bytes | None) -> bool:
     """Return whether this is the marker of a transaction that was aborted or committed."""
     return key in CONTROL_KEYS and value is not None and len(value) == _VALUE_BYTES
+
+
+def commit_kind(key: bytes | None) -> RecordKind | None:
+    """Return the kind of an offset commit, by its key alone; None for any other record."""
+    if key is None or key in CONTROL_KEYS or not key.startswith(OFFSET_COMMITS):
+        return None
+    return RecordKind.OFFSET_COMMIT if key[1] else RecordKind.LEGACY_OFFSET_COMMIT

@@ -74,6 +74,13 @@ class ByteColumn:
         """Where some of them are."""
         return self.data, self.start[some], self.end[some]
 
+    def begin_with(self, prefix: bytes) -> BoolArray:
+        """Return which of them begin with these bytes."""
+        found = self.end - self.start >= len(prefix)
+        for place, byte in enumerate(prefix):
+            found[found] = self.data[self.start[found] + place] == byte
+        return found
+
     def __getitem__(self, index: int) -> bytes | None:
         return None if self.is_null[index] else self.data[self.start[index] : self.end[index]].tobytes()
 

@@ -34,7 +34,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode_value, encode_value
+from groupledger.core.wire.offsets_log import RecordKind, decode_value, encode_value
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.core.wire.user_data import (
     COOPERATIVE_STICKY,
     FIRST_VERSION_WITH_OWNED,

@@ -56,9 +56,6 @@ if TYPE_CHECKING:
     from groupledger.engine.classic.timeline import GroupTimeline, HeadOfGroup
 
 
-CHUNK = 1 << 16
-
-
 class FactColumns:
     """Columns of the tables of facts for the groups of a timeline that are `good`."""
 
