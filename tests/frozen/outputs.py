@@ -1,7 +1,9 @@
 """What every surface shows of two small ledgers, as digests in `outputs.json`: `make frozen`.
 
 `python -m tests.frozen.outputs` lists what differs from the manifest; `--against REV` prints the difference of texts,
-made by the sources of that revision as well; `--write` keeps today's digests. The texts are in build/frozen.
+made by the sources of that revision as well;
+`--write` keeps today's digests; `--only REGEX` looks at outputs with such names.
+The texts are in build/frozen.
 """
 
 from __future__ import annotations
@@ -109,6 +111,9 @@ ASKED = {
 }
 
 
+ALL = re.compile("")
+
+
 class Terminal(io.StringIO):
     """A terminal that is remembered."""
 
@@ -123,20 +128,20 @@ def ran(words, *, terminal=False):
 
     if terminal:
         os.environ |= {"COLUMNS": "80", "TERM": "xterm-256color"}
-    out, err, code = (Terminal() if terminal else io.StringIO()), io.StringIO(), 0
+    out, err, code = (Terminal() if terminal else io.StringIO()), io.StringIO(), "0"
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             main.main(shlex.split(words), "groupledger")
         except SystemExit as ended:
-            code = ended.code
+            code = str(ended.code or 0)
         except Exception as error:  # noqa: BLE001 - a bug is an outcome as well, and a change of it is shown
             err.write(f"{type(error).__name__}: {error}")
     os.environ.pop("COLUMNS", None)
     return f"exit {code}\n{out.getvalue()}\n--- stderr\n{err.getvalue()}"
 
 
-def outputs(folder):
-    """Yield the name and the text of each output."""
+def outputs(folder, only):
+    """Yield the name and the text of each output whose name matches."""
     from groupledger.cli.json_schemas import FORMS
 
     places = {"demo": _demo(folder), "small": _small(folder)}
@@ -144,21 +149,23 @@ def outputs(folder):
         (folder / name).write_text(content)
     sys.path.insert(0, str(folder))
     os.chdir(folder)
-    for words in _commands():
-        yield f"help: {words}", ran(f"{words} --help")
-    for command in FORMS:
-        yield f"schema: {command}", ran(f"schema {command}")
+    for words in filter(only.search, map("help: {}".format, _commands())):
+        yield words, ran(f"{words.removeprefix('help: ')} --help")
+    for words in filter(only.search, map("schema: {}".format, FORMS)):
+        yield words, ran(words.replace(":", ""))
     asked = (
         [(each, "demo") for each in ON_DEMO] + [(each, "small") for each in ON_SMALL] + [(each, "") for each in ALONE]
     )
     for words, place in asked:
         line = words.format(folder=folder) + (f" --ledger {places[place]}" if place else "")
         for name, more, terminal in (("json", " --json", False), ("plain", "", False), ("80", "", True)):
-            yield f"{name} {place}: {words}", ran(line + more, terminal=terminal)
-    yield from _notebook(places["demo"])
+            if only.search(f"{name} {place}: {words}"):
+                yield f"{name} {place}: {words}", ran(line + more, terminal=terminal)
+    yield from _notebook(places["demo"], only)
     os.chdir(ROOT)
     for page in sorted(folder.glob("*html*/*")) + sorted(folder.glob("*.html")):
-        yield f"page: {page.relative_to(folder)}", page.read_text()
+        if only.search(f"page: {page.relative_to(folder)}"):
+            yield f"page: {page.relative_to(folder)}", page.read_text()
 
 
 def _commands(prefix="", command=None):
@@ -199,12 +206,14 @@ def _small(folder):
     return write(folder / "small", **rows)
 
 
-def _notebook(place):
+def _notebook(place, only):
     import groupledger
 
     ledger = groupledger.open(str(place))
     names = {"ledger": ledger, "group": ledger.group("java-cooperative-sticky")}
     for name, question in ASKED.items():
+        if not only.search(f"cell: {name}"):
+            continue
         reply = eval(question, names)  # noqa: S307 - questions of this file
         frame = reply.to_pandas()
         frame = f"{frame.dtypes}\n{frame.to_csv()}"
@@ -226,16 +235,16 @@ def _remember_queries():
             found[key] = query(reader, sql, **values)
         return found[key]
 
-    LedgerReader.query = remembered
+    setattr(LedgerReader, "query", remembered)  # noqa: B010 - a method is replaced on purpose
 
 
-def made(folder):
+def made(folder, only=ALL):
     """Return the texts by name, without the path of this folder and what differs from run to run."""
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "work").mkdir(parents=True)
     _remember_queries()
     texts = {}
-    for name, text in outputs(folder / "work"):
+    for name, text in outputs(folder / "work", only):
         texts[name] = re.sub(r"\b\d+ KiB\b", "N KiB", text.replace(str(folder / "work"), "FOLDER"))
     (folder / "texts.json").write_text(json.dumps(texts, indent=1))
     return texts
@@ -265,12 +274,13 @@ def main(*words):
     if words[:1] == ("--only-make",):
         made(Path(words[1]))
         return
-    texts = made(FOLDER / "here")
+    only = re.compile(words[words.index("--only") + 1]) if "--only" in words else ALL
+    texts = made(FOLDER / "here", only)
     found = {name: digest(text) for name, text in texts.items()}
     if words[:1] == ("--write",):
         MANIFEST.write_text(json.dumps(found, indent=0) + "\n")
         return
-    kept = json.loads(MANIFEST.read_text())
+    kept = {name: each for name, each in json.loads(MANIFEST.read_text()).items() if only.search(name)}
     differing = [name for name in sorted({*kept, *found}) if kept.get(name) != found.get(name)]
     before = _texts_of(words[1]) if words[:1] == ("--against",) and differing else {}
     for name in differing:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import Column
 from groupledger.answers.names import NO_RECORD
 from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.spoken import numbered, spans, told_apart
-from groupledger.cli.output import Column, plain, room
+from groupledger.cli.output import plain, room
 from groupledger.core.moments import clock, iso
 from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
 

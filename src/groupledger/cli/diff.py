@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import spans, told_apart
 from groupledger.cli.options import Job, read_point, takes_config
-from groupledger.cli.output import Column, plain
+from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.text import length
 

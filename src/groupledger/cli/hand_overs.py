@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import NOBODY, spans
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import WIDE, Column, plain
+from groupledger.cli.output import WIDE, plain
 from groupledger.core.moments import dates_once
 from groupledger.core.text import shortened
 

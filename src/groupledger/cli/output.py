@@ -16,7 +16,6 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from rich.console import Console
+
+    from groupledger.answers.columns import Column
 
 
 class OutputClosedError(Exception):
@@ -260,18 +261,6 @@ GAP = 2
 """Blanks between two columns."""
 WIDE = 10
 """Columns of this rank or above are shown only on request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: rank 0 is never dropped, among the others the highest goes first; WIDE ones need a request.
-
-    `least`: the width down to which its cells may be wrapped; None if they must stay in one piece.
-    """
-
-    name: str
-    rank: int = 0
-    least: int | None = None
 
 
 def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, breaking: bool = True) -> list[int]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
-from groupledger.cli.output import Column
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import assignor_of, spans
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import Column, plain
+from groupledger.cli.output import plain
 from groupledger.core.conversion import OBSTACLES, Readiness
 from groupledger.core.moments import iso
 from groupledger.core.text import shortened

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_scope
-from groupledger.cli.output import Column, plain
+from groupledger.cli.output import plain
 from groupledger.cli.scripts import plain_entry
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, told_apart
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import WIDE, Column, plain
+from groupledger.cli.output import WIDE, plain
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock, dates_once
 from groupledger.core.text import length, shortened

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, read_moment, read_time, takes_config
-from groupledger.cli.output import WIDE, Column, plain
+from groupledger.cli.output import WIDE, plain
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock
 from groupledger.core.text import length, shortened

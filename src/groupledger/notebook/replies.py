@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from arro3.core import Table
 
+from groupledger.answers.columns import columns_of, rows_in
 from groupledger.answers.explanation import Explanation
 from groupledger.answers.listings import Listing
 from groupledger.answers.reach import known_for
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from groupledger.cli.output import Column
+    from groupledger.answers.columns import Column
 
 
 T = TypeVar("T")
@@ -48,18 +49,22 @@ class ReplyRows:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Reply(Generic[T]):
-    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it. `known`: up to when."""
+    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it. `known`: up to when.
+
+    `rows` are those of its DataFrame; None: those that the answer's type declares.
+    """
 
     value: T
     tell: Callable[[Output], None]
-    rows: ReplyRows
+    rows: ReplyRows | None = None
     known: str = ""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows of the answer; times are in UTC, lists of partitions stay tuples."""
         import pandas as pd
 
-        return pd.DataFrame(list(self.rows.values), columns=list(self.rows.columns))
+        rows = self.rows or rows_of(*rows_in(self.value))
+        return pd.DataFrame(list(rows.values), columns=list(rows.columns))
 
     def to_dict(self) -> Any:
         """Return the whole answer as JSON types, as `--json` of the command gives it."""
@@ -186,9 +191,10 @@ def _saying_known(ask: Callable[..., Reply[Any]]) -> Callable[..., Reply[Any]]:
     return asked
 
 
-def rows(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
-    """Turn dataclasses of one kind into rows: a column per field, and one for each property in `more`."""
-    columns = (*(field.name for field in dataclasses.fields(kind)), *more)
+def rows_of(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
+    """Turn dataclasses of one kind into rows: a column per field, property declared for frames, and name in `more`."""
+    declared = (name for name, column in columns_of(kind) if column.in_frames)
+    columns = (*(field.name for field in dataclasses.fields(kind)), *declared, *more)
     return ReplyRows(columns, tuple(tuple(_value(getattr(each, name)) for name in columns) for each in values))
 
 
