@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLUMN, _ROWS = "column", "rows"
 WHEN = "when (UTC)"
+WIDE = 10
+"""Columns of this rank or above are shown only on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,11 @@ class Column:
         if value is None:
             return None
         return names.get(value, value) if self.named else value if self.text is None else self.text(value)
+
+
+def differing(name: str, values: Collection[object], least: int) -> Column:
+    """Return a column that is always shown if these values differ, else only on request."""
+    return Column(name, 0 if len(set(values)) > 1 else WIDE, least)
 
 
 def shown(name: str, **how: Any) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import Column
+from groupledger.answers.columns import Column, table
 from groupledger.answers.names import NO_RECORD
-from groupledger.answers.rebalance import Rebalance
-from groupledger.answers.spoken import numbered, spans, told_apart
+from groupledger.answers.rebalance import MemberMove, Rebalance
+from groupledger.answers.spoken import numbered, told_apart
 from groupledger.cli.output import plain, room
 from groupledger.core.moments import clock, iso
 from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.listings import Listing
-    from groupledger.answers.rebalance import MemberMove, Result
+    from groupledger.answers.rebalance import Result
     from groupledger.cli.output import Output
 
 RANKS: dict[str, int | tuple[int, int]] = {
@@ -68,18 +68,6 @@ CONSTANT = 9
 
 NOT_COMPARED = Attributed.NOT_COMPARED.text
 LOWER_BOUND, TOPIC_UNKNOWN = "lower-bound", f"{NOT_APPLICABLE}topic-unknown"
-_RESULT = [
-    Column("scenario"),
-    Column("assignor"),
-    Column("protocol", 2),
-    Column("outcome", 1),
-    Column("verdict"),
-    Column("moves"),
-    Column("least moves"),
-    Column("unassigned", 3),
-    Column("follow-up", 4),
-]
-
 RebalanceOrListings = Rebalance | list["Listing"]
 
 
@@ -155,12 +143,7 @@ def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, 
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
-    output.fitted(
-        _RESULT,
-        [(r.scenario, r.assignor, r.protocol, r.outcome, r.verdict, r.moves, least(r), r.unassigned, r.follow_up)
-         for r in answer.results],
-        wide=wide or room() is None,
-    )  # fmt: skip
+    output.rows(list(map(_cells, answer.results)), wide=wide or room() is None)
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
             said = in_words(result.attribution, result.attributed_to, answer.leader_writes)
@@ -174,6 +157,20 @@ def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, 
         output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
 
 
+def _cells(of: Result) -> dict[Column, object]:
+    return {
+        Column("scenario"): of.scenario,
+        Column("assignor"): of.assignor,
+        Column("protocol", 2): of.protocol,
+        Column("outcome", 1): of.outcome,
+        Column("verdict"): of.verdict,
+        Column("moves"): of.moves,
+        Column("least moves"): least(of),
+        Column("unassigned", 3): of.unassigned,
+        Column("follow-up", 4): of.follow_up,
+    }
+
+
 def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
     shown = members
     if limit is not None and len(members) > limit:
@@ -182,8 +179,8 @@ def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | No
     short, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
     if start:
         output.line(f"member ids begin with {start}")
-    rows = [_member(move, short[move.member_id]) for move in shown]
-    output.table(["member", "held", "assigned", "added", "revoked"], rows)
+    states = {each.member_id: " (away)" * each.is_away if each.stays else " (gone)" for each in shown}
+    output.table(*table(MemberMove, shown, {name: short[name] + state for name, state in states.items()}))
     if len(shown) < len(members):
         output.line(f"... and {numbered(len(members) - len(shown), 'more member')} (--limit)")
 
@@ -196,8 +193,3 @@ def least(result: Result) -> int | str | None:
     if result.least_moves is None and certainty is not None:
         return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
     return f"{result.least_moves:,} or more" if certainty == LOWER_BOUND else result.least_moves
-
-
-def _member(move: MemberMove, name: str) -> tuple[str, ...]:
-    state = " (away)" * move.is_away if move.stays else " (gone)"
-    return name + state, *(spans(places) for places in (move.held, move.assigned, move.added, move.revoked))

@@ -174,37 +174,25 @@ def tell_members(
     )
     if start:
         output.line(f"member ids begin with {start}")
-    columns = [
-        Column("member", 0, 16),
-        Column("change"),
-        Column(counts[0]),
-        Column(counts[1]),
-        Column("gains", 0, 16),
-        Column("loses", 0, 16),
-        Column("client", 2, 12),
-        Column("instance", 1, 12),
-    ]
-    rows = [_row(each, names[each.member_id], new) for each in changed[:limit]]
-    output.fitted(columns, rows, wide=wide)
+
+    def cells(each: MemberMove) -> dict[Column, object]:
+        return {
+            Column("member", 0, 16): names[each.member_id],
+            Column("change"): "new" if each.member_id in new else None if each.stays else "gone",
+            Column(counts[0]): len(each.held),
+            Column(counts[1], place=1): len(each.assigned),
+            Column("gains", 0, 16): spans(each.added) if each.added else None,
+            Column("loses", 0, 16): spans(each.revoked) if each.revoked else None,
+            Column("client", 2, 12): each.client_id,
+            Column("instance", 1, 12): each.group_instance_id,
+        }
+
+    output.rows(list(map(cells, changed[:limit])), wide=wide)
     if len(changed) > limit:
         output.line(f"... and {len(changed) - limit:,} more (--limit)")
     same = len(members) - len(changed)
     if same:
         output.line("1 member keeps what it has" if same == 1 else f"{same:,} members keep what they have")
-
-
-def _row(each: MemberMove, name: str, new: set[str]) -> tuple[object, ...]:
-    state = "new" if each.member_id in new else None if each.stays else "gone"
-    return (
-        name,
-        state,
-        len(each.held),
-        len(each.assigned),
-        spans(each.added) if each.added else None,
-        spans(each.revoked) if each.revoked else None,
-        each.client_id,
-        each.group_instance_id,
-    )
 
 
 # Describe a what-if: a group with other members, or another assignor.

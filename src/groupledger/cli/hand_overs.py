@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.columns import Column
+from groupledger.answers.columns import WIDE, Column
 from groupledger.answers.spoken import NOBODY, spans
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import WIDE, plain
+from groupledger.cli.output import plain
 from groupledger.core.moments import dates_once
 from groupledger.core.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from groupledger.answers.recorded_history import GroupHandOvers, HandOver
     from groupledger.cli.output import Output
@@ -86,21 +86,24 @@ def _tell_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bo
     output.title(f"The worst first ({f'{day}, ' if day else ''}UTC)")
     named = {name for some in lines for name in (some[0].from_member_id, some[0].to_member_id) if name is not None}
     short = {name: name for name in named} if wide else shortened(named)
-    columns = [
-        Column("verdict"),
-        Column("given up", 1),
-        Column("gen"),
-        Column("partitions", 0, 14),
-        Column("by", 0, 14),
-        Column("then", 0, 14),
-        Column("commits", 4),
-        Column("next begins at", 3),
-        Column("twice", 2),
-        Column("never", 2),
-        Column("recorded in", WIDE),
-    ]
-    rows = [_row(some, short, at) for some, at in zip(lines, times, strict=True)]
-    output.fitted(columns, rows, wide=wide)
+
+    def cells(some: Sequence[HandOver], at: str) -> dict[Column, object]:
+        first, begins = some[0], {each.next_at for each in some}
+        return {
+            Column("verdict"): first.verdict.value,
+            Column("given up", 1): at,
+            Column("gen"): first.generation,
+            Column("partitions", 0, 14): spans((each.topic, each.partition) for each in some),
+            Column("by", 0, 14): f"{short[first.from_member_id]}{' (gone)' if first.gone else ''}",
+            Column("then", 0, 14): NOBODY if first.to_member_id is None else short[first.to_member_id],
+            Column("commits", 4): sum(each.commits for each in some),
+            Column("next begins at", 3): begins.pop() if len(begins) == 1 else None,
+            Column("twice", 2): _sum(each.read_twice for each in some),
+            Column("never", 2): _sum(each.never_read for each in some),
+            Column("recorded in", WIDE): first.snapshot_id,
+        }
+
+    output.rows(list(map(cells, lines, times)), wide=wide)
 
 
 def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:
@@ -112,24 +115,6 @@ def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:
 
 def _alike(each: HandOver) -> tuple[str, str, str, str]:
     return each.verdict, each.snapshot_id, each.from_member_id, each.to_member_id or ""
-
-
-def _row(some: Sequence[HandOver], short: Mapping[str, str], at: str) -> tuple[object, ...]:
-    first = some[0]
-    begins = {each.next_at for each in some}
-    return (
-        first.verdict.value,
-        at,
-        first.generation,
-        spans((each.topic, each.partition) for each in some),
-        f"{short[first.from_member_id]}{' (gone)' if first.gone else ''}",
-        NOBODY if first.to_member_id is None else short[first.to_member_id],
-        sum(each.commits for each in some),
-        begins.pop() if len(begins) == 1 else None,
-        _sum(each.read_twice for each in some),
-        _sum(each.never_read for each in some),
-        first.snapshot_id,
-    )
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

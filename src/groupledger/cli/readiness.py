@@ -66,17 +66,7 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
         output.line("uniform, range: how many partitions would go to another member under it")
         output.line()
-    columns = [
-        *(
-            Column("group", least=12),
-            Column("cluster", 3),
-            Column("state"),
-            Column("assignor", 4),
-            Column("members", 5),
-        ),
-        *(Column("uniform", 1), Column("range", 2), Column("reasons", 6, least=20)),
-    ]
-    output.fitted(columns, [_row(each) for each in answer.groups], wide=wide)
+    output.rows(list(map(_cells, answer.groups)), wide=wide)
     for each in answer.groups:
         _tell_group(output, each)
     if answer.total > len(answer.groups):
@@ -88,15 +78,22 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
         output.line(note)
 
 
-def _row(each: GroupReadiness) -> tuple[object, ...]:
+def _cells(each: GroupReadiness) -> dict[Column, object]:
     from groupledger.answers.generations import CLASSIC
     from groupledger.answers.states import CONSUMER
 
-    moves = [forecast.moves for forecast in each.forecasts] or [None, None]
-    codes = ", ".join(reason.code for reason in each.reasons) or None
+    uniform, range_ = [forecast.moves for forecast in each.forecasts] or [None, None]
     kind = CONSUMER if each.readiness is Readiness.CONVERTED else CLASSIC
-    assignor = assignor_of(kind, each.assignor, each.members)
-    return each.group_id, each.cluster_id, each.readiness.value, assignor, each.members, *moves, codes
+    return {
+        Column("group", least=12): each.group_id,
+        Column("cluster", 3): each.cluster_id,
+        Column("state"): each.readiness.value,
+        Column("assignor", 4): assignor_of(kind, each.assignor, each.members),
+        Column("members", 5): each.members,
+        Column("uniform", 1): uniform,
+        Column("range", 2): range_,
+        Column("reasons", 6, least=20): ", ".join(reason.code for reason in each.reasons) or None,
+    }
 
 
 def _tell_group(output: Output, each: GroupReadiness) -> None:
