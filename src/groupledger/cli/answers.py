@@ -83,16 +83,16 @@ def _listing_json(listing: Listing) -> dict[str, Any]:
     return {"total": listing.total, "rows": plain(rows)}
 
 
-def tell(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
+def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
     """Print the answer for a person."""
     if isinstance(answer, Rebalance):
-        tell_rebalance(output, answer, limit, wide=wide)
+        print_rebalance(output, answer, limit, wide=wide)
     else:
         for listing in answer:
-            tell_listing(output, listing, wide=wide)
+            print_listing(output, listing, wide=wide)
 
 
-def tell_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
+def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
     """A table; how many rows were left off, and why there are none, is said. `wide`: times in full, in each row."""
     wide = wide or room() is None
     when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
@@ -129,7 +129,7 @@ def _column(listing: Listing, at: int) -> Column:
     return Column(name, CONSTANT if rank and same else rank, least)
 
 
-def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
+def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
     """Print who had what, who was assigned what, and our own result; in large groups, changed members come first."""
     output.title(answer.title)
     output.line(f"{iso(answer.observed_at)}  {answer.state}  {answer.snapshot_kind}  [{answer.snapshot_id}]")
@@ -139,7 +139,7 @@ def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, 
         output.line("no snapshot before it in this incarnation of the group: nothing held is known")
     if answer.same_generation:
         output.line(f"other records of this generation: {', '.join(answer.same_generation)}")
-    _tell_members(output, answer.members, limit, wide=wide)
+    _print_members(output, answer.members, limit, wide=wide)
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
@@ -171,7 +171,7 @@ def _cells(of: Result) -> dict[Column, object]:
     }
 
 
-def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
+def _print_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
     shown = members
     if limit is not None and len(members) > limit:
         shown = sorted(members, key=lambda move: move.stays and not (move.added or move.revoked))[:limit]

@@ -45,7 +45,7 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
     with job.output.status("reading the ledger"):
         answer = audited(job.reader(), asked, topics)
     failed = answer.failing(words)
-    tell(job.output, answer, limit)
+    print_audit(job.output, answer, limit)
     if failed:
         codes = ", ".join(dict.fromkeys(each.code for each in failed))
         job.output.line()
@@ -65,7 +65,7 @@ def _topics(joined: str | None) -> tuple[str, ...]:
     return topics
 
 
-def tell(output: Output, answer: Audit, limit: int) -> None:
+def print_audit(output: Output, answer: Audit, limit: int) -> None:
     """Print it for a person: one table per code, with the evidence of each group below."""
     output.line(
         f"{numbered(answer.records, 'record')} of {numbered(answer.groups, 'group')} judged, "

@@ -61,11 +61,11 @@ def hand_overs(
         from groupledger.answers.recorded_history import group_hand_overs
 
         answer = group_hand_overs(job.reader(), group, asked)
-    tell(job.output, answer, limit, wide=wide)
+    print_hand_overs(job.output, answer, limit, wide=wide)
     job.answered(answer, cluster, hand_overs=plain(answer))
 
 
-def tell(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:
+def print_hand_overs(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:
     """Print how many hand-overs have each verdict, then those that left something behind, the worst first."""
     output.title(f"{answer.group_id}: partitions given up (cluster {answer.cluster_id})")
     output.table(
@@ -73,14 +73,14 @@ def tell(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = Fal
     )
     lines = _lines([each for each in answer.hand_overs if wide or each.verdict not in QUIET])
     if lines:
-        _tell_lines(output, lines[:limit], wide=wide)
+        _print_lines(output, lines[:limit], wide=wide)
         if len(lines) > limit:
             output.line(f"... and {len(lines) - limit:,} more (--limit)")
     for note in answer.notes:
         output.line(f"note: {note}")
 
 
-def _tell_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:
+def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:
     """Print a line per rebalance, pair of members and verdict."""
     day, times = dates_once([some[0].given_up_at for some in lines])
     output.title(f"The worst first ({f'{day}, ' if day else ''}UTC)")

@@ -95,7 +95,7 @@ def plan_migration(
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
     with output.status("rehearsing every step"):
         rehearsal = rehearsed(members, topics, wanted, single_bounce=single_bounce)
-    tell(output, rehearsal, members)
+    print_rehearsal(output, rehearsal, members)
     output.result(_rows(rehearsal, members))
     if rehearsal.first_unsafe is not None:
         click.get_current_context().exit(Exit.VIOLATIONS)
@@ -172,7 +172,7 @@ def _counted(text: str) -> tuple[str, int]:
     return library, int(count)
 
 
-def tell(output: Output, rehearsal: MigrationRehearsal, group: Sequence[GroupClient]) -> None:
+def print_rehearsal(output: Output, rehearsal: MigrationRehearsal, group: Sequence[GroupClient]) -> None:
     """Print every step, and what to do: a checklist, or where to stop and why."""
     output.title(f"{numbered(len(group), 'member')}, {numbered(len(rehearsal.bounces), 'rolling bounce')}")
     if rehearsal.played < len(group):

@@ -56,11 +56,11 @@ def readiness(
     asked = RequestedScope(cluster, group, read_time(since))
     with job.output.status("reading the ledger"):
         answer = ready_for_consumer(job.reader(), asked, limit, convert)
-    tell(job.output, answer, wide=wide)
+    print_readiness(job.output, answer, wide=wide)
     job.answered(answer, cluster, to=wanted, readiness=plain(answer))
 
 
-def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
+def print_readiness(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
     """Print it for a person: one line per group, then the obstacles of each, and what would move."""
     if answer.total:
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
@@ -68,11 +68,11 @@ def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None
         output.line()
     output.rows(list(map(_cells, answer.groups)), wide=wide)
     for each in answer.groups:
-        _tell_group(output, each)
+        _print_group(output, each)
     if answer.total > len(answer.groups):
         output.line()
         output.line(f"... and {answer.total - len(answer.groups):,} more (--limit)")
-    _tell_codes(output, answer)
+    _print_codes(output, answer)
     for note in answer.notes:
         output.line()
         output.line(note)
@@ -96,7 +96,7 @@ def _cells(each: GroupReadiness) -> dict[Column, object]:
     }
 
 
-def _tell_group(output: Output, each: GroupReadiness) -> None:
+def _print_group(output: Output, each: GroupReadiness) -> None:
     moving = next((forecast for forecast in each.forecasts if forecast.moves), None)
     unknown = dict.fromkeys(forecast.why for forecast in each.forecasts if forecast.why)
     if not (each.reasons or moving or unknown):
@@ -108,12 +108,12 @@ def _tell_group(output: Output, each: GroupReadiness) -> None:
     if each.plan is not None:
         output.line(f"to an assignor that can be converted: {each.plan}")
     if moving is not None:
-        _tell_forecast(output, moving)
+        _print_forecast(output, moving)
     for why in unknown:
         output.line(f"what would move is not known: {why}")
 
 
-def _tell_codes(output: Output, answer: ReadinessReport) -> None:
+def _print_codes(output: Output, answer: ReadinessReport) -> None:
     """Explain the codes above, each once."""
     found = {reason.code for each in answer.groups for reason in each.reasons}
     if found:
@@ -123,7 +123,7 @@ def _tell_codes(output: Output, answer: ReadinessReport) -> None:
             output.line(f"- {obstacle.code}: {obstacle.what}")
 
 
-def _tell_forecast(output: Output, forecast: Forecast) -> None:
+def _print_forecast(output: Output, forecast: Forecast) -> None:
     total = sum(len(each.before) for each in forecast.members)
     output.line(f"under `{forecast.assignor}` {forecast.moves:,} of {total:,} partitions go to another member:")
     short = shortened(each.member_id for each in forecast.members)

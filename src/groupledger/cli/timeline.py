@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -11,7 +12,6 @@ import click
 from groupledger.answers.columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, told_apart
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import plain
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock, dates_once
 from groupledger.core.text import length, shortened
@@ -67,37 +67,32 @@ def timeline(
     if among is not None and partition is None:
         raise click.UsageError("--group goes with --partition: it says in which groups")
     asked = read_time(since), read_time(until)
-    if partition is None:
-        found = _of_group(job, group or "", cluster, asked, limit)
-        tell_group(job.output, found, wide=wide)
-        job.answered(found, cluster, timeline=plain(found))
+    if partition is not None:
+        _ask_owners(job, partition, among, cluster, asked, limit, wide=wide)
         return
-    owners = _of_partition(job, partition, among, cluster, asked, limit)
-    tell_partition(job.output, owners, wide=wide)
-    job.answered(owners, cluster, partition_timeline=plain(owners))
 
-
-def _of_group(job: Job, group: str, cluster: str | None, asked: Bounds, limit: int) -> Timeline:
-    with job.output.status("reading the ledger"):
+    def ask(reader: Reader) -> Timeline:
         from groupledger.answers.timeline import timeline as history
 
-        reader = job.reader()
-        since, until = _window(reader, cluster, asked)
-        return history(reader, group, cluster, since, until, limit)
+        return history(reader, group or "", cluster, *_window(reader, cluster, asked), limit)
+
+    job.answer(ask, functools.partial(print_group, wide=wide), cluster, "timeline")
 
 
-def _of_partition(
-    job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int
-) -> PartitionTimeline:
+def _ask_owners(
+    job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int, *, wide: bool
+) -> None:
     topic, number = topic_partition(partition)
-    with job.output.status("reading the ledger"):
+
+    def ask(reader: Reader) -> PartitionTimeline:
         from groupledger.answers.reach import newest
         from groupledger.answers.tenures import partition_timeline
 
-        reader = job.reader()
         since, until = _window(reader, cluster, asked)
         until = until or newest(reader, cluster)
         return partition_timeline(reader, topic, number, until, since, cluster, group, limit)
+
+    job.answer(ask, functools.partial(print_partition, wide=wide), cluster, "partition_timeline")
 
 
 def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
@@ -110,7 +105,7 @@ def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetim
     return since, until
 
 
-def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
+def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
     """Print one line per rebalance: when, to which generation, who joined and left, why, and the outcome."""
     clusters, groups, kinds = (
         sorted(set(map(attrgetter(name), answer.entries))) for name in ("cluster_id", "group_id", "group_type")
@@ -152,10 +147,10 @@ def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
         }
 
     output.rows(list(map(cells, answer.entries, times)), wide=wide)
-    _tell_rest(output, answer.left_off, answer.notes)
+    _print_rest(output, answer.left_off, answer.notes)
 
 
-def tell_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
+def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
     """Print one line per owner, by group: since when, for how long, and which state began it."""
     partition = f"{answer.topic}-{answer.partition}"
     clusters, groups, ids = (
@@ -185,7 +180,7 @@ def tell_partition(output: Output, answer: PartitionTimeline, *, wide: bool = Fa
         }
 
     output.rows(list(map(cells, answer.spans)), wide=wide)
-    _tell_rest(output, answer.left_off, answer.notes)
+    _print_rest(output, answer.left_off, answer.notes)
 
 
 def _lasts(span: OwnerSpan) -> str | None:
@@ -208,7 +203,7 @@ def _stretch(since: datetime | None, until: datetime | None) -> str:
     return begins if until is None else f"{begins} to {clock(until, None)}"
 
 
-def _tell_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
+def _print_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
     if left_off:
         output.line(f"... and {left_off:,} older (--limit)")
     for note in notes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from groupledger.answers.columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, read_moment, read_time, takes_config
-from groupledger.cli.output import plain
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock
 from groupledger.core.text import length, shortened
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.ownership import Holding, OwnershipAt
+    from groupledger.answers.rows import Reader
     from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
     from groupledger.cli.output import Output
 
@@ -75,43 +76,38 @@ def who(
     if fail and unowned_since is None:
         raise click.UsageError("--fail goes with --unowned-since")
     if partition is not None:
-        answer = ask_owner(job, partition, at, cluster, group)
-        tell_ownership(job.output, answer, limit, wide=wide)
-        job.answered(answer, cluster, ownership=plain(answer))
+        ask_owner(job, partition, at, cluster, group, limit, wide=wide)
         return
-    nobody = _ask_unowned(job, unowned_since or "", at, cluster, group, limit)
-    tell_unowned(job.output, nobody, wide=wide)
-    job.answered(nobody, cluster, unowned=plain(nobody))
-    if fail and nobody.partitions:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    moment, since = read_moment(at), read_time(unowned_since or None)
 
-
-def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> OwnershipAt:
-    """Return the answer; errors in the question are reported before the ledger is read."""
-    moment = read_moment(at)
-    topic, number = topic_partition(partition)
-    with job.output.status("reading the ledger"):
-        from groupledger.answers.ownership import ownership
-        from groupledger.answers.reach import newest
-
-        reader = job.reader()
-        return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
-
-
-def _ask_unowned(
-    job: Job, since: str, at: str | None, cluster: str | None, group: str | None, limit: int
-) -> UnownedPartitions:
-    moment = read_moment(at)
-    asked = read_time(since or None)
-    with job.output.status("reading the ledger"):
+    def ask(reader: Reader) -> UnownedPartitions:
         from groupledger.answers.reach import newest
         from groupledger.answers.unowned import unowned_partitions
 
-        reader = job.reader()
-        return unowned_partitions(reader, moment or newest(reader, cluster), asked, cluster, group, limit)
+        return unowned_partitions(reader, moment or newest(reader, cluster), since, cluster, group, limit)
+
+    found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
+    if fail and found.partitions:
+        click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
+def ask_owner(
+    job: Job, partition: str, at: str | None, cluster: str | None, group: str | None, limit: int, *, wide: bool
+) -> None:
+    """Print who had the partition; errors in the question are reported before the ledger is read."""
+    moment = read_moment(at)
+    topic, number = topic_partition(partition)
+
+    def ask(reader: Reader) -> OwnershipAt:
+        from groupledger.answers.ownership import ownership
+        from groupledger.answers.reach import newest
+
+        return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
+
+    job.answer(ask, functools.partial(print_ownership, limit=limit, wide=wide), cluster, "ownership")
+
+
+def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
     """Print one line per owner, then the topic's lives if the name had several, then the limits of the answer."""
     day = answer.at.astimezone(UTC).date()
     moment = clock(answer.at, None)
@@ -143,7 +139,7 @@ def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: boo
         }
 
     output.rows(list(map(cells, shown)), wide=wide, stacked=MOST_STACKED)
-    _tell_rest(output, len(answer.holdings) - len(shown))
+    _print_rest(output, len(answer.holdings) - len(shown))
     if several:
         output.line()
         lives = [
@@ -162,7 +158,7 @@ def _then(holding: Holding) -> str | None:
     return holding.next.to_member_id if holding.next else None
 
 
-def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
+def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
     """Print a line per topic, group and moment since which its partitions have had no owner, the oldest first."""
     day = answer.at.astimezone(UTC).date()
     since = "" if answer.since is None else f", and had not since {clock(answer.since, day)} or longer"
@@ -192,7 +188,7 @@ def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fals
         }
 
     output.rows(list(map(cells, _together(answer.partitions))), wide=wide, stacked=MOST_STACKED)
-    _tell_rest(output, answer.left_off)
+    _print_rest(output, answer.left_off)
     for note in answer.notes:
         output.line(f"note: {note}")
 
@@ -207,6 +203,6 @@ def _alike(each: UnownedPartition) -> tuple[object, ...]:
     return each.cluster_id, each.group_id, each.topic, each.since, each.from_before, each.why, each.snapshot_id
 
 
-def _tell_rest(output: Output, number: int) -> None:
+def _print_rest(output: Output, number: int) -> None:
     if number:
         output.line(f"... and {number:,} more (--limit)")

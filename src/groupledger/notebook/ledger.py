@@ -184,14 +184,14 @@ class Ledger:
         Raises Fault: SQL_INVALID, LEDGER_UNREADABLE.
         """
         from groupledger.answers.rows import rows_of
-        from groupledger.cli.sql import tell_rows
+        from groupledger.cli.sql import print_rows
 
         found = self.reader.query(query, **values)
         shown = rows_of(found, ROWS_SHOWN)
         names = found.schema.names
         return replies.TableReply(
             found,
-            lambda output: tell_rows(output, names, shown, found.num_rows - len(shown)),
+            lambda output: print_rows(output, names, shown, found.num_rows - len(shown)),
             replies.ReplyRows(tuple(names), ()),
         )
 
@@ -203,12 +203,12 @@ class Ledger:
         Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
         """
         from groupledger.answers.ownership import ownership
-        from groupledger.cli.who import tell_ownership
+        from groupledger.cli.who import print_ownership
 
         topic, number = topic_partition(partition)
         moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
         found = ownership(self.reader, topic, number, moment, cluster, group)
-        return Reply(found, lambda output: tell_ownership(output, found, ROWS_SHOWN), _holdings(found))
+        return Reply(found, lambda output: print_ownership(output, found, ROWS_SHOWN), _holdings(found))
 
     def unowned(
         self,
@@ -220,11 +220,11 @@ class Ledger:
     ) -> Reply[UnownedPartitions]:
         """List partitions of subscribed topics without an owner; `since`: without one since then, or longer."""
         from groupledger.answers.unowned import unowned_partitions
-        from groupledger.cli.who import tell_unowned
+        from groupledger.cli.who import print_unowned
 
         moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
         found = unowned_partitions(self.reader, moment, bound_of(since), cluster, group, limit)
-        return Reply(found, lambda output: tell_unowned(output, found))
+        return Reply(found, lambda output: print_unowned(output, found))
 
     def timeline(
         self,
@@ -236,11 +236,11 @@ class Ledger:
     ) -> TimelineReply:
         """List what happened in the group, or in those that match (`payments-*`), one line per rebalance."""
         from groupledger.answers.timeline import timeline
-        from groupledger.cli.timeline import tell_group
+        from groupledger.cli.timeline import print_group
 
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
-        return replies.TimelineReply(found, lambda output: tell_group(output, found))
+        return replies.TimelineReply(found, lambda output: print_group(output, found))
 
     def owners(
         self,
@@ -253,13 +253,13 @@ class Ledger:
     ) -> Reply[PartitionTimeline]:
         """List the owners of a partition, one after another, in each group or those that match `group`."""
         from groupledger.answers.tenures import partition_timeline
-        from groupledger.cli.timeline import tell_partition
+        from groupledger.cli.timeline import print_partition
 
         topic, number = topic_partition(partition)
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         last = end or newest(self.reader, cluster)
         found = partition_timeline(self.reader, topic, number, last, begin, cluster, group, limit)
-        return Reply(found, lambda output: tell_partition(output, found))
+        return Reply(found, lambda output: print_partition(output, found))
 
     def audit(
         self,
@@ -272,10 +272,10 @@ class Ledger:
     ) -> Reply[Audit]:
         """Judge every recorded rebalance. `joined`: topics whose partitions of one number belong to one member."""
         from groupledger.answers.audit import audit
-        from groupledger.cli.audit import tell
+        from groupledger.cli.audit import print_audit
 
         found = audit(self.reader, asked_of(since, until, group, cluster), joined)
-        return Reply(found, lambda output: tell(output, found, limit))
+        return Reply(found, lambda output: print_audit(output, found, limit))
 
     storms: AskRanking[Storms] = ranking(
         "storms", "Rank groups that rebalance often: how often within one hour, why, who."
@@ -324,11 +324,11 @@ class Ledger:
         `since`: from when on storms and changes of members are looked for.
         """
         from groupledger.answers.readiness import ready_for_consumer
-        from groupledger.cli.readiness import tell
+        from groupledger.cli.readiness import print_readiness
         from groupledger.core.assignors.server.conversion import convert
 
         found = ready_for_consumer(self.reader, asked_of(since, None, group, cluster), limit, convert)
-        return Reply(found, lambda output: tell(output, found))
+        return Reply(found, lambda output: print_readiness(output, found))
 
 
 def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> RequestedScope:
@@ -384,10 +384,10 @@ class LedgerGroup:
         Raises Fault("UNKNOWN_GENERATION").
         """
         from groupledger.answers.rebalance import rebalance
-        from groupledger.cli.answers import tell_rebalance
+        from groupledger.cli.answers import print_rebalance
 
         found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)
-        return replies.RebalanceReply(found, lambda output: tell_rebalance(output, found))
+        return replies.RebalanceReply(found, lambda output: print_rebalance(output, found))
 
     def explain(
         self,
@@ -403,12 +403,12 @@ class LedgerGroup:
         at an offset. Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, UNKNOWN_RECORD.
         """
         from groupledger.answers.explanation import explain
-        from groupledger.cli.explain import tell
+        from groupledger.cli.explain import print_explanation
 
         reader, moment = self.ledger.reader, moment_of(self.ledger.reader, at, self.cluster)
         which = {"incarnation": incarnation, "at": moment, "offset": offset}
         found = explain(reader, self.group_id, self.cluster, generation, **which)
-        return replies.ExplanationReply(found, lambda output: tell(output, found, moment))
+        return replies.ExplanationReply(found, lambda output: print_explanation(output, found, moment))
 
     def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
         """List what happened in the group, one line per rebalance."""
@@ -433,11 +433,11 @@ class LedgerGroup:
         """
         from groupledger.answers.recorded_history import group_hand_overs
         from groupledger.answers.scope import RequestedScope
-        from groupledger.cli.hand_overs import tell
+        from groupledger.cli.hand_overs import print_hand_overs
 
         asked = RequestedScope(self.cluster, self.group_id, bound_of(since), bound_of(until))
         found = group_hand_overs(self.ledger.reader, self.group_id, asked)
-        return Reply(found, lambda output: tell(output, found, limit))
+        return Reply(found, lambda output: print_hand_overs(output, found, limit))
 
     def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
         """Compare two states, each a generation or a time; the second defaults to the last one.
@@ -445,11 +445,11 @@ class LedgerGroup:
         Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
         """
         from groupledger.answers.explanation import difference
-        from groupledger.cli.diff import tell_states
+        from groupledger.cli.diff import print_states
 
         last = None if end is None else point_of(end)
         found = difference(self.ledger.reader, self.group_id, point_of(begin), last, self.cluster)
-        return Reply(found, lambda output: tell_states(output, found))
+        return Reply(found, lambda output: print_states(output, found))
 
     def diff_scenarios(self, one: str, other: str, generation: int | None = None) -> Reply[ScenarioDifference]:
         """Compare what two scenarios give the members at a generation; default: the last one.
@@ -457,10 +457,10 @@ class LedgerGroup:
         Raises Fault: UNKNOWN_GENERATION, UNKNOWN_SCENARIO, NO_RESULT.
         """
         from groupledger.answers.explanation import scenario_difference
-        from groupledger.cli.diff import tell_scenarios
+        from groupledger.cli.diff import print_scenarios
 
         found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
-        return Reply(found, lambda output: tell_scenarios(output, found))
+        return Reply(found, lambda output: print_scenarios(output, found))
 
     def plan_migration(
         self,
@@ -474,14 +474,14 @@ class LedgerGroup:
         whom the log does not tell it. Raises Fault: as `answers.recorded_history`, ALREADY_THERE, UNKNOWN_ASSIGNOR.
         """
         from groupledger.answers.recorded_history import recorded_members
-        from groupledger.cli.plan_migration import rehearsed, tell
+        from groupledger.cli.plan_migration import print_rehearsal, rehearsed
         from groupledger.core.protocol.migration import BounceStep
 
         recorded, topics = recorded_members(self.ledger.reader, self.group_id, self.cluster, library)
         members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
         found = rehearsed(members, topics, to)
         rows = replies.rows_of(BounceStep, found.steps, "safe")
-        return Reply(found, lambda output: tell(output, found, members), rows)
+        return Reply(found, lambda output: print_rehearsal(output, found, members), rows)
 
     def what_if(
         self,
@@ -495,11 +495,11 @@ class LedgerGroup:
         Raises Fault: as `answers.what_if.what_if`.
         """
         from groupledger.answers.what_if import what_if
-        from groupledger.cli.diff import tell_what_if
+        from groupledger.cli.diff import print_what_if
 
         group = self.ledger.reader, self.group_id, self.cluster
         found = what_if(*group, members=members, without=without, assignor=assignor, generation=generation)
-        return Reply(found, lambda output: tell_what_if(output, found))
+        return Reply(found, lambda output: print_what_if(output, found))
 
 
 # Parse the times that a notebook passes.

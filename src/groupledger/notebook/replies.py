@@ -21,7 +21,7 @@ from groupledger.answers.listings import Listing
 from groupledger.answers.reach import known_for
 from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.timeline import Timeline
-from groupledger.cli.answers import as_json, tell
+from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
 from groupledger.core.text import cell
 
@@ -55,7 +55,7 @@ class Reply(Generic[T]):
     """
 
     value: T
-    tell: Callable[[Output], None]
+    printed: Callable[[Output], None]
     rows: ReplyRows | None = None
     known: str = ""
 
@@ -71,13 +71,13 @@ class Reply(Generic[T]):
         return plain(self.value)
 
     def _repr_html_(self) -> str:
-        return as_html(self._tell_all)
+        return as_html(self._print_all)
 
     def __repr__(self) -> str:
-        return as_text(self._tell_all)
+        return as_text(self._print_all)
 
-    def _tell_all(self, output: Output) -> None:
-        self.tell(output)
+    def _print_all(self, output: Output) -> None:
+        self.printed(output)
         if self.known:
             output.line(self.known)
 
@@ -202,7 +202,9 @@ def listing_reply(*listings: Listing, main: int = 0) -> ListingReply:
     """Build the reply of several listings; the rows are those of the `main` one."""
     chosen = listings[main]
     values = tuple(tuple(map(_value, row)) for row in chosen.rows)
-    return ListingReply(listings, lambda output: tell(output, list(listings)), ReplyRows(chosen.columns, values))
+    return ListingReply(
+        listings, lambda output: print_answer(output, list(listings)), ReplyRows(chosen.columns, values)
+    )
 
 
 def _value(value: Any) -> Any:
@@ -284,17 +286,17 @@ class HtmlPage(Output):
         return f'<div class="groupledger">{"".join(self._parts)}</div>'
 
 
-def as_html(tell: Callable[[Output], None]) -> str:
+def as_html(show: Callable[[Output], None]) -> str:
     """Render the output as HTML."""
     page = HtmlPage()
-    tell(page)
+    show(page)
     return page.text
 
 
-def as_text(tell: Callable[[Output], None]) -> str:
+def as_text(show: Callable[[Output], None]) -> str:
     """Render the output as text, as a command prints it into a file."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        tell(Output(as_json=False))
+        show(Output(as_json=False))
     return printed.getvalue().strip("\n")
 
 
