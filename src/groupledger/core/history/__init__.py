@@ -1,4 +1,9 @@
-"""One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
+"""Fold one group's log records into facts: snapshots, ownership changes, coverage, and the head to continue from.
+
+Read `rows` (the facts), `fold` (one group, record by record), `classic` and `kip848` (each record's meaning),
+`payloads`, `ownership`, `writer` and `head`; `classic_kernels` is the arithmetic of classic groups over columns. Called
+by `engine.fold_slices`, `engine.classic` and the answers that read records.
+"""
 
 from groupledger.core.history.fold import OTHER_LOG_PARTITION as OTHER_LOG_PARTITION
 from groupledger.core.history.fold import FoldSettings as FoldSettings
