@@ -1,4 +1,9 @@
-"""One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to go on from."""
+"""One group's log records folded into facts: snapshots, ownership changes, coverage, and the head to continue from.
+
+Read `rows` (what comes in and goes out), then `fold` (record by record), `classic` and `kip848` (the two kinds of
+groups), `ownership`, and `head`. `engine.classic` folds classic groups over columns with `classic_kernels`, and leaves
+rare ones to `fold_group`; `engine.fold_slices` calls both.
+"""
 
 from groupledger.core.history.fold import OTHER_LOG_PARTITION as OTHER_LOG_PARTITION
 from groupledger.core.history.fold import FoldSettings as FoldSettings
