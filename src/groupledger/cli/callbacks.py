@@ -6,7 +6,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config, takes_run_id, takes_timings
 from groupledger.cli.output import plain
-from groupledger.cli.runs import run_title, tell_rows, tell_timings
+from groupledger.cli.runs import print_rows, print_timings, run_title
 
 MOST_HOURS = 366 * 24
 
@@ -31,7 +31,7 @@ def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> Non
     with job.output.status("deriving calls"):
         summary = keep_calls(spark, job.config, job.invocation(run_id), hours)
     job.output.title(run_title(job.name, summary.run_id, already_committed=summary.already_committed))
-    tell_rows(job.output, summary.rows)
+    print_rows(job.output, summary.rows)
     if timings:
-        tell_timings(job.output, summary.timings)
+        print_timings(job.output, summary.timings)
     job.output.result({"status": "done", "command": job.name, **plain(summary)})

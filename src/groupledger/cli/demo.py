@@ -8,7 +8,7 @@ import click
 
 from groupledger.cli.options import Job, takes_sample, takes_timings
 from groupledger.cli.output import Output
-from groupledger.cli.runs import explain_verdicts, ingest_json, tell_accounts, tell_timings, tell_verdicts
+from groupledger.cli.runs import explain_verdicts, ingest_json, print_accounts, print_timings, print_verdicts
 
 if TYPE_CHECKING:
     from groupledger.pipeline.demo import DemoSummary
@@ -38,16 +38,16 @@ def demo(job: Job, *, timings: bool) -> None:
     spark = job.spark()
     with job.output.status("starting") as telling:
         summary = run(spark, job.config, lambda: job.invocation(None), telling)
-    tell_demo(job, summary)
+    print_demo(job, summary)
     if timings:
         stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))
         named = {f"{name}: {stage}": seconds for name, of in stages for stage, seconds in of.items()}
-        tell_timings(job.output, named)
+        print_timings(job.output, named)
     told = {"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups}
     job.output.result({"status": "done", "command": "demo", **told})
 
 
-def tell_demo(job: Job, summary: DemoSummary) -> None:
+def print_demo(job: Job, summary: DemoSummary) -> None:
     """Print the account of the records, the groups, the verdicts, and what to try next."""
     from groupledger.pipeline.frames import total
 
@@ -55,16 +55,16 @@ def tell_demo(job: Job, summary: DemoSummary) -> None:
     ingested, computed = summary.ingest, summary.assign
     repeated = ingested.already_committed and computed.already_committed
     output.title("Every record accounted for" + (" (already committed: nothing was done again)" if repeated else ""))
-    tell_accounts(output, ingested.accounts)
+    print_accounts(output, ingested.accounts)
     cluster = job.config.cluster_id
     output.title(f"Groups of cluster {cluster}: what was recorded, and whether we compute the same")
-    tell_verdicts(output, [group for group in summary.groups if group.cluster_id == cluster])
+    print_verdicts(output, [group for group in summary.groups if group.cluster_id == cluster])
     output.title(f"All {computed.groups_in:,} recorded states of all {len(ingested.accounts)} clusters")
     explain_verdicts(output, total(summary.groups))
-    _tell_next(output, job)
+    _print_next(output, job)
 
 
-def _tell_next(output: Output, job: Job) -> None:
+def _print_next(output: Output, job: Job) -> None:
     output.title("Next")
     output.line(f"The ledger is at {job.place()}: Delta tables, each with comments on its columns. Try:")
     for command in NEXT:

@@ -8,7 +8,7 @@ import click
 
 from groupledger.cli.options import Job, takes_config, takes_timings
 from groupledger.cli.output import plain
-from groupledger.cli.runs import tell_timings
+from groupledger.cli.runs import print_timings
 
 if TYPE_CHECKING:
     from groupledger.cli.output import Output
@@ -38,14 +38,14 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
     job.warn_of_writers(spark)
     with job.output.status("tidying up"):
         summary = run(spark, job.place(), job.config, job.invocation(None), chosen, redact=redact)
-    tell(job.output, summary)
+    print_maintenance(job.output, summary)
     if timings:
-        tell_timings(job.output, summary.timings)
+        print_timings(job.output, summary.timings)
     told = {**plain(summary), "rows_removed": summary.rows_removed}
     job.output.result({"status": "done", "command": job.name, **told})
 
 
-def tell(output: Output, summary: MaintainSummary) -> None:
+def print_maintenance(output: Output, summary: MaintainSummary) -> None:
     """Print one line per table."""
     output.title("maintain")
     output.line(f"attempts given up: {summary.given_up}; rows of dead attempts removed: {summary.rows_removed:,}")

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
 
 
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_CONFIG = "groupledger.yaml"
 DEMO_LEDGER = "build/demo-ledger"
 WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
@@ -154,6 +156,22 @@ class Job:
 
             found = SparkReader(self.spark(), self.ledger().location)
         self.opened.append(found)
+        return found
+
+    def answer(
+        self,
+        ask: Callable[[LedgerReader | SparkReader], T],
+        show: Callable[[Output, T], None],
+        cluster: str | None,
+        key: str,
+        /,
+        **more: object,
+    ) -> T:
+        """Ask the ledger, and print the answer; in the result it has this key."""
+        with self.output.status("reading the ledger"):
+            found = ask(self.reader())
+        show(self.output, found)
+        self.answered(found, cluster, **more, **{key: plain(found)})
         return found
 
     def answered(self, answer: object, cluster: str | None, /, **result: Any) -> None:
@@ -282,8 +300,6 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # Add options to commands whose lines may name custom assignors.
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def custom_assignors(command: F) -> F:

@@ -152,7 +152,7 @@ def ingest(
 
     if following is None:
         summary = once()
-        tell_ingest(job.output, summary)
+        print_ingest(job.output, summary)
         over = _finished(job, summary, ingest_json(summary), timings=timings)
     else:
         over = following.run(job, once, functools.partial(_turn, job, timings=timings))
@@ -204,7 +204,7 @@ def assign(
     job.warn_of_writers(spark)
     with job.output.status("computing"):
         summary = run(spark, job.config, job.invocation(run_id), whole=whole)
-    tell_assign(job.output, summary)
+    print_assign(job.output, summary)
     _exit(over=_finished(job, summary, plain(summary), timings=timings))
 
 
@@ -221,14 +221,14 @@ def _make_ledger(job: Job, spark: SparkSession) -> None:
 
 def _turn(job: Job, summary: IngestSummary, *, timings: bool) -> bool:
     """Report one run of many; return whether it is over the limit."""
-    tell_turn(job.output, summary, job.invocation(None).now())
+    print_turn(job.output, summary, job.invocation(None).now())
     return _finished(job, summary, ingest_json(summary), timings=timings)
 
 
 def _finished(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> bool:
     """Print the JSON line and the timings; return whether the committed run is over the limit."""
     if timings:
-        tell_timings(job.output, summary.timings)
+        print_timings(job.output, summary.timings)
     limit = job.config.limits.max_quarantined
     over = summary.quarantined > limit
     job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **told})
@@ -295,20 +295,20 @@ TOLD = ("group_snapshots", "ownership_changes", "topic_snapshots")
 """The tables whose new rows appear in the line of one ingest of many."""
 
 
-def tell_ingest(output: Output, summary: IngestSummary) -> None:
+def print_ingest(output: Output, summary: IngestSummary) -> None:
     """Print the account of an ingest."""
     if summary.nothing_new:
         output.line(f"nothing new since run {summary.run.run_id} (commit {summary.run.sequence})")
         return
     output.title(run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
-    tell_accounts(output, summary.accounts)
-    tell_rows(output, summary.rows)
+    print_accounts(output, summary.accounts)
+    print_rows(output, summary.rows)
     for cluster_id, left in summary.left.items():
         if left:
             output.line(f"{left:,} offsets of cluster {cluster_id} are left for the next run (max_records)")
 
 
-def tell_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
+def print_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
     """Print one ingest of many as a line per cluster: time, number of records, what became of them."""
     run = summary.run
     for each in summary.accounts:
@@ -339,7 +339,7 @@ def ingest_json(summary: IngestSummary) -> dict[str, Any]:
     }
 
 
-def tell_assign(output: Output, summary: AssignSummary) -> None:
+def print_assign(output: Output, summary: AssignSummary) -> None:
     """Print what an assign computed, and how often it agrees with the record."""
     output.title(run_title("assign", summary.run_id, already_committed=summary.already_committed))
     outcomes = _counts({name: number for name, number in summary.outcomes.items() if number})
@@ -356,12 +356,12 @@ def run_title(kind: str, run_id: str, *, already_committed: bool) -> str:
     return f"{kind} {run_id}" + (" (already committed: nothing changed)" if already_committed else "")
 
 
-def tell_rows(output: Output, rows: Mapping[str, int]) -> None:
+def print_rows(output: Output, rows: Mapping[str, int]) -> None:
     """Print the rows of each table that has any."""
     output.line(f"rows written: {_counts({name: number for name, number in rows.items() if number}) or 'none'}")
 
 
-def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:
+def print_accounts(output: Output, accounts: Sequence[Account]) -> None:
     """Print an account of every line and record: one line per cluster that adds up, then one per kind."""
     if any(account.arrived is not None for account in accounts):
         output.table(
@@ -400,7 +400,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number:,}" for name, number in counts.items())
 
 
-def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
+def print_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
     """Print one line per group: its generations, assignors, members, and agreement with the record."""
     output.table(
         ["group", "type", "generations", "assignor", "members", "equal", "recomputed against recorded"],
@@ -459,7 +459,7 @@ def explain_verdicts(output: Output, verdicts: Mapping[str, int]) -> None:
     )
 
 
-def tell_timings(output: Output, timings: Mapping[str, float]) -> None:
+def print_timings(output: Output, timings: Mapping[str, float]) -> None:
     """Print seconds by stage, in order, and their sum."""
     output.title("timings")
     output.table(["stage", "seconds"], [*timings.items(), ("together", sum(timings.values()))])

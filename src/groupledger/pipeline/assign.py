@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
+from groupledger.config import AssignSettings, Config, LimitSettings, OverrideSettings
 from groupledger.config.settings import JUDGED
 from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
@@ -23,6 +23,7 @@ from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
 from groupledger.engine.codec import Calculation
+from groupledger.engine.envelope import FilesOfAttempt
 from groupledger.engine.results import (
     BEYOND,
     EACH_SIDE,
@@ -36,6 +37,7 @@ from groupledger.engine.results import (
     SUM,
     VERDICT,
 )
+from groupledger.engine.topic_catalogue import TopicCatalogue
 from groupledger.pipeline.assign_input import (
     LATEST,
     RECORDED,
@@ -47,7 +49,7 @@ from groupledger.pipeline.assign_input import (
     touched_facts,
 )
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import Past, require_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import digest_counts, digests
@@ -64,15 +66,6 @@ from groupledger.tables import (
 )
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.engine.envelope import FilesOfAttempt
-    from groupledger.engine.topic_catalogue import TopicCatalogue
-    from groupledger.pipeline.invocation import Invocation
-
 
 DIGESTS = ("digest_1", "digest_2")
 HASH = "row_hash"

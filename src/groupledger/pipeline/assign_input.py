@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructField
 
+from groupledger.config import AssignSettings, LimitSettings
+from groupledger.core.log.plan import LogPlace, Range
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.core.wire.user_data import INT32_BYTES, STRAY_PREFIX
 from groupledger.engine import rows as r
@@ -25,16 +29,6 @@ from groupledger.sinks import runs
 from groupledger.sinks.current import refolded, took_snapshots
 from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyspark.sql import Column, DataFrame, Row
-    from pyspark.sql.types import DataType, StructField
-
-    from groupledger.config import AssignSettings, LimitSettings
-    from groupledger.core.log.plan import LogPlace, Range
-
 
 RECORDED = "recorded"
 LATEST = "latest"

@@ -8,28 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
+
+from groupledger.config import Config
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.calls import TABLES, call_buckets
+from groupledger.engine.envelope import FilesOfAttempt
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import require_facts
 from groupledger.sinks import runs
-from groupledger.sinks.append import digest_counts, digests
+from groupledger.sinks.append import Written, digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.engine.envelope import FilesOfAttempt
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.append import Written
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.sql import DataFrame, SparkSession
+
+from groupledger.config import SourceSettings
 from groupledger.config.kafka_options import bootstrap_servers, client_options, java_options, resolved
 from groupledger.config.settings import ADMIN, SPARK_READER
 from groupledger.core.faults import RIGHTS_ENOUGH, Fault
@@ -16,22 +19,19 @@ from groupledger.core.log.lines import TOPIC, listing_line
 from groupledger.core.log.plan import KnownUpTo, LogEnds, LogGap, LogPlan, OffsetRange, planned
 from groupledger.core.moments import millis
 from groupledger.pipeline.doctor import Check
+from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
+from groupledger.sinks.runs import Commit
 from groupledger.sources import kafka_log, offsets_log, topic_listings
 from groupledger.sources.kafka_client import Address, Cluster, ClusterState, TopicListing
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
+from groupledger.sources.opening import Rows
 from groupledger.tables import COVERAGE
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import SourceSettings
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.runs import Commit
-    from groupledger.sources.opening import Rows
 
 
 PIECE_OFFSETS = 1_000_000

@@ -6,31 +6,28 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import SourceSettings
 from groupledger.core.digest import digest
 from groupledger.core.log.described_groups import PREFIX, LastDescribed, described_in, described_lines
 from groupledger.core.log.plan import KnownUpTo
 from groupledger.core.moments import millis
 from groupledger.pipeline.cluster import SINCE, TOPICS, address_of, require_same_cluster, topic_listing
+from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
 from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.runs import Commit
 from groupledger.sources import snapshot_tables
 from groupledger.sources.kafka_client import Cluster
+from groupledger.sources.opening import Rows
+from groupledger.sources.snapshot_tables import SnapshotRows
 from groupledger.tables import GROUP_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.config import SourceSettings
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit
-    from groupledger.sources.opening import Rows
-    from groupledger.sources.snapshot_tables import SnapshotRows
 
 GROUPS, LEFT_OUT = "groups", "left_out"
 NOT_DESCRIBED = "group that cannot be described"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from groupledger import tables
@@ -30,16 +30,11 @@ from groupledger.pipeline.writers import writers_of
 from groupledger.sinks import ledger, runs, upkeep
 from groupledger.sinks.append import Written, digest_name, digests, stored
 from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
+from groupledger.tables import Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
 
 VERSIONS: dict[str, tuple[str, str | None]] = {
     "python": ("3.11", None),

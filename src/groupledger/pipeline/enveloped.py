@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.engine.envelope import (
@@ -28,16 +29,12 @@ from groupledger.engine.envelope import (
 )
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
-from groupledger.sinks.ledger import folders_for_files
+from groupledger.sinks.ledger import LedgerLocation, folders_for_files
 from groupledger.sinks.runs import MOST_MEMBERS
-from groupledger.tables import BY_NAME
+from groupledger.tables import BY_NAME, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
 
 
 def files_of(

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from groupledger.core.faults import Fault
 from groupledger.sinks import runs
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.tables import Table
 
 Stored = Mapping[tuple[str, str], int]
 """(table, attempt) -> rows that are there."""

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from groupledger.core.faults import Fault
-
-if TYPE_CHECKING:
-    from groupledger.pipeline.ingest import IngestSummary
+from groupledger.pipeline.ingest import IngestSummary
 
 PASSING = frozenset({"KAFKA_UNREACHABLE", "KAFKA_FAILED", "LOG_MOVED", "SOURCES_CHANGED", "WRITE_CONFLICT"})
 """Faults that are worth another try: a broker that restarts, a log that is cut, another ingest that was first."""

@@ -8,40 +8,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from arro3.core import Table as ArrowTable
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.answers.names import unknown_group
 from groupledger.answers.reader import WHERE_VIEWS_ARE, needed, tables, views
-from groupledger.answers.rows import filled, require_query
+from groupledger.answers.rows import Value, filled, require_query
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moments import millis
+from groupledger.core.protocol.metrics import Metric
+from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.engine.session import expect_delta
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check
 from groupledger.tables import BY_NAME, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, Row, SparkSession
-
-    from groupledger.answers.rows import Value
-    from groupledger.core.protocol.metrics import Metric
-    from groupledger.core.protocol.recorded import RecordedCall
-
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 

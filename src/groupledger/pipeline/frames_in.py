@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from groupledger.config import Config, SourceSettings
+from pyspark.sql import DataFrame, SparkSession
+
+from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.config.settings import SNAPSHOTS
 from groupledger.pipeline.assign import AssignSummary, assign
 from groupledger.pipeline.ingest import IngestSummary, ingest
+from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation, init
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import LedgerSettings
-    from groupledger.pipeline.invocation import Invocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

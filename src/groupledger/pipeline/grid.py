@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import Config
+from groupledger.config.loading import GridSettings
 from groupledger.config.settings import ASSIGNORS
 from groupledger.core.custom.naming import find_all
 from groupledger.core.faults import Fault
@@ -24,12 +27,6 @@ from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.config.loading import GridSettings
 
 GROUPS_A_CALL = 1_000
 """A call computes its groups once for each cell, so fewer groups keep a worker's memory small."""

@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Observation, Window
+from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
 from groupledger import tables
+from groupledger.config import Config
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
@@ -43,7 +44,7 @@ from groupledger.pipeline.described import last_snapshots
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.few_records import FewRecords, few_records, gather
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_MARKING
 from groupledger.pipeline.past import (
     COPIES,
@@ -56,29 +57,19 @@ from groupledger.pipeline.past import (
     looked_for,
     sorted_out,
 )
-from groupledger.pipeline.reading import Reading, read_sources, union
+from groupledger.pipeline.reading import Reading, SourceReading, read_sources, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append, digest_counts, digests
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import check_for_writing
+from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.locks import turn
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
+from groupledger.sinks.runs import Commit, LedgerView
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
-from groupledger.sources.snapshot_tables import SOURCE_KIND
+from groupledger.sources.opening import Arrivals, Arrived
+from groupledger.sources.snapshot_tables import SOURCE_KIND, SnapshotRows
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.pipeline.reading import SourceReading
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit, LedgerView
-    from groupledger.sources.opening import Arrivals, Arrived
-    from groupledger.sources.snapshot_tables import SnapshotRows
-
 
 NEW, ROWS_READ = "new", "rows"
 

@@ -8,38 +8,27 @@ slow is not dead; one that is given up while it lives finds so at its commit, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import Config, RedactionSettings
 from groupledger.core.moments import iso
 from groupledger.engine.renaming import KIND, MARK, NAME, SURROGATE, closed, with_surrogates
 from groupledger.pipeline.erasure import Erasure, short
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import due, forgetting
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import check_for_writing
+from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sinks.upkeep import Aside, Lease, erase, set_aside
-from groupledger.tables import BY_NAME, GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES
+from groupledger.tables import BY_NAME, GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import Config, RedactionSettings
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
 
 MAINTAIN = "maintain"
 

@@ -5,32 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import RetentionSettings
 from groupledger.core.history import OTHER_LOG_PARTITION
-from groupledger.core.log.plan import Range, overlapping, united
+from groupledger.core.log.plan import LogPlace, Range, Ranges, overlapping, united
 from groupledger.sinks import runs
 from groupledger.sinks.current import current, written_by
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.location import LedgerFault
-from groupledger.sinks.runs import committed_before
-from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE
+from groupledger.sinks.runs import Commit, LedgerView, committed_before
+from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import RetentionSettings
-    from groupledger.core.log.plan import LogPlace, Ranges
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit, LedgerView
-    from groupledger.tables import Table
-
 
 GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 STRAY_GROUPS = "stray_groups"

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
+from groupledger.config import Config, LimitSettings, SourceSettings
 from groupledger.config.settings import ADMIN, DELTA, KAFKA, OFFSETS, SEGMENTS, SNAPSHOTS, SPARK_READER, TABLE
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
+from groupledger.core.log.plan import KnownUpTo
 from groupledger.core.secrets import without_secrets
 from groupledger.pipeline.cluster import OFFSETS_PARTITIONS, SINCE, ClusterReading, read_cluster
 from groupledger.pipeline.described import DescribedReading, LastSnapshots, no_snapshots, read_described
+from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
 from groupledger.sinks.refusals import ENGINE_ERRORS
+from groupledger.sinks.runs import Commit
 from groupledger.sources import (
     delta_growth,
     kafka_log,
@@ -28,28 +34,14 @@ from groupledger.sources import (
     snapshot_tables,
     topic_listings,
 )
+from groupledger.sources.delta_growth import DeltaVersion
 from groupledger.sources.files import Files, table_files, unreadable
 from groupledger.sources.memberships import OpenedTable
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, opened, split
-from groupledger.sources.snapshot_tables import opened_frame
+from groupledger.sources.snapshot_tables import SnapshotRows, opened_frame
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
-from groupledger.tables.facts import FORMS, MEMBERSHIPS, TOPIC_COUNTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-    from groupledger.config import Config, LimitSettings, SourceSettings
-    from groupledger.core.log.plan import KnownUpTo
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.runs import Commit
-    from groupledger.sources.delta_growth import DeltaVersion
-    from groupledger.sources.snapshot_tables import SnapshotRows
-    from groupledger.tables.facts import GivenForm
-
+from groupledger.tables.facts import FORMS, MEMBERSHIPS, TOPIC_COUNTS, GivenForm
 
 LISTING = "topics-jsonl"
 LOGS = (*OFFSETS, SEGMENTS)

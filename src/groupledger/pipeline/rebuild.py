@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger import tables
-from groupledger.config import SourceSettings
+from groupledger.config import Config, SourceSettings
 from groupledger.config.settings import TABLE
 from groupledger.core.digest import code_digest, result_digest, short_digest
 from groupledger.core.faults import Fault
@@ -30,24 +31,17 @@ from groupledger.pipeline.cluster import SINCE, gap_rows
 from groupledger.pipeline.enveloped import Enveloped
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.ingest import changes_of_ownership, given, of_table
+from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import READ_AT, read_sources, stated_partitions, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, digest_name, digests, measured, stamp, stored
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import check, check_for_writing, init, stands
+from groupledger.sinks.ledger import LedgerLocation, check, check_for_writing, init, stands
 from groupledger.sinks.refusals import RAW, damaged, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED, folder_of, move_aside
+from groupledger.tables import Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
 
 RebuiltContents = dict[str, dict[str, Written]]
 """By table and attempt."""

@@ -5,17 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from groupledger.sinks import changes
-from groupledger.sinks.location import local_folder
+from groupledger.sinks.location import LedgerLocation, local_folder
 from groupledger.sinks.location import scheme as scheme_of
 from groupledger.tables import RUNS
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.location import LedgerLocation
 
 _SHARED = re.compile(
     r"nfs\d*|cifs|smb\w*|9p|fuse\w*(\..*)?|virtiofs|ceph|lustre|gpfs|beegfs|afs|glusterfs|ocfs2|gfs2|vboxsf"

@@ -6,24 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import rows_digest, short_digest
 from groupledger.sinks.changes import add_files, append_rows
-from groupledger.tables import SCHEMA_VERSION
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.tables import SCHEMA_VERSION, Table
 from groupledger.tables import columns as c
+from groupledger.tables.data_file import DataFile
 from groupledger.tables.declaration import SEEDS, SUMS, hashed_columns
 from groupledger.tables.sql_text import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-    from groupledger.tables.data_file import DataFile
 
 DIGESTS = "digest."
 _LOW_HALF = 0xFFFFFFFF

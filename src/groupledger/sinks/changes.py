@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-from groupledger.sinks.location import absolute, local_folder, with_scheme
+from groupledger.sinks.location import LedgerLocation, absolute, local_folder, with_scheme
 from groupledger.sinks.locks import table_lock
+from groupledger.tables import Table
+from groupledger.tables.data_file import DataFile
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
-
-    from groupledger.sinks.location import LedgerLocation
-    from groupledger.tables import Table
-    from groupledger.tables.data_file import DataFile
 
 _LOCATION = "Location"
 _catalog_urls: dict[str, str] = {}

@@ -17,13 +17,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, committed_runs, read_commits
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.runs import CALLS, COMMITTED, LATE_GROUPS, Commit, committed_runs, read_commits
 from groupledger.tables import (
     ASSIGNMENTS,
     CALLBACKS,
@@ -39,18 +40,10 @@ from groupledger.tables import (
     RUNS,
     TOPIC_SNAPSHOTS,
     VIOLATIONS,
+    Table,
 )
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit
-    from groupledger.tables import Table
 
 ASSIGN_STAGE, FOLD_STAGE = "assign", "fold"
 LOG_SNAPSHOTS = "log/"

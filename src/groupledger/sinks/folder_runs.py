@@ -16,21 +16,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from groupledger.core.digest import digest
 from groupledger.core.ledger import VERSION_PROPERTY, first_words
 from groupledger.sinks import changes
-from groupledger.sinks.location import plain_table
+from groupledger.sinks.location import LedgerLocation, plain_table
 from groupledger.sinks.refusals import WriteConflict, damaged, unwritable
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.location import LedgerLocation
 
 RunRow = Mapping[str, Any]
 """A row of `runs`: a value a column; maps as dictionaries, moments with their zone."""

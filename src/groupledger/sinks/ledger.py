@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
@@ -20,10 +20,6 @@ from groupledger.sinks.location import local_folder, plain_table, with_scheme
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.sql_text import literal, quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _CONSTRAINT, _INTERVAL, _LOG = "delta.constraints.", "delta.checkpointInterval", "delta.logRetentionDuration"
 CHECKPOINT_INTERVAL = 50

@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from groupledger.config import LedgerSettings
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.tables import Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal_path, quoted
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import LedgerSettings
-    from groupledger.tables import Table
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://(?P<host>[^/]*))?")

@@ -19,15 +19,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
 
 from groupledger.core.digest import digest
 from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FOLDER = "_locks"
 PATIENCE_SECONDS = 1_800.0

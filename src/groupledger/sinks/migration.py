@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
 
 from groupledger.sinks import changes
 from groupledger.sinks.ledger import (
+    LedgerLocation,
     columns_ddl,
     constraints,
     create,
@@ -24,14 +26,8 @@ from groupledger.sinks.ledger import (
     version,
 )
 from groupledger.sinks.upkeep import persistently
-from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES
+from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.sql_text import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
 
 
 def migrate(spark: SparkSession, location: LedgerLocation) -> dict[str, int | None]:

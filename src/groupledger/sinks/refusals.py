@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyspark
@@ -25,10 +24,8 @@ from pyspark.errors import (
 
 from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import release_of
+from groupledger.sinks.location import LedgerLocation
 from groupledger.tables import BY_NAME, CONSTRAINTS, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from groupledger.sinks.location import LedgerLocation
 
 ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 JVM_GONE = (Py4JNetworkError, ConnectionError)

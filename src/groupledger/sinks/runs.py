@@ -22,8 +22,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical, digest
@@ -31,17 +32,12 @@ from groupledger.core.faults import Fault
 from groupledger.core.log.plan import KNOWN
 from groupledger.sinks import changes
 from groupledger.sinks.folder_runs import TRIES as TRIES
-from groupledger.sinks.folder_runs import RunRow, folder_runs, itself
+from groupledger.sinks.folder_runs import FolderRuns, RunRow, folder_runs, itself
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.refusals import ENGINE_ERRORS, is_conflict
 from groupledger.sinks.refusals import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.sinks.folder_runs import FolderRuns
-    from groupledger.sinks.ledger import LedgerLocation
 
 T = TypeVar("T")
 

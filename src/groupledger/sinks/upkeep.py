@@ -15,27 +15,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import digest
 from groupledger.core.moments import iso
 from groupledger.sinks import changes
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.location import file_sizes, has_files_to_vacuum, has_scheme, local_folder
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
-from groupledger.sinks.runs import TRIES, merged, planned_row, runs_frame
-from groupledger.tables import RUNS, TABLES
+from groupledger.sinks.runs import TRIES, Attempt, merged, planned_row, runs_frame
+from groupledger.tables import RUNS, TABLES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Attempt
-    from groupledger.tables import Table
-
 
 FILE_BYTES = "spark.databricks.delta.optimize.maxFileSize"
 SMALL_BYTES = "spark.databricks.delta.optimize.minFileSize"

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
@@ -20,12 +22,6 @@ from groupledger.core.secrets import without_secrets
 from groupledger.sources.opening import SourceFault, opened
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal_path, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
 
 _LOCAL = re.compile(r"^(?:file:/*(?=/))?(?![a-zA-Z][\w+.-]*:/)")
 _LEFT_BY_SPARK = re.compile(r"_SUCCESS|_(?:started|committed)_.*|\..*\.crc")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -15,12 +17,6 @@ from groupledger.core.log.lines import NO_VALUES, OTHER_TOPIC, as_text, is_blank
 from groupledger.sources.files import Files, plain_name, whole
 from groupledger.sources.opening import BLANK, PROBLEM, opened
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from pyspark.sql import DataFrame, SparkSession
-
 
 VALUE, FOLDER = "value", "folder"
 FILE, BLOCK = "file", "block"

@@ -7,12 +7,12 @@ row that cannot be used sends the rows of its snapshot to quarantine; other snap
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegralType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, IntegralType, MapType, StringType, StructType
 
 from groupledger.core.secrets import without_secrets
 from groupledger.sources.files import Files, paths
@@ -36,13 +36,6 @@ from groupledger.tables.facts import (
     TOPIC_COUNTS,
     GivenForm,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
-
 
 _ASSIGNORS = "assignors"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, IllegalArgumentException
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
@@ -16,9 +16,6 @@ from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, OTHER_TOPIC
 from groupledger.core.secrets import without_secrets
 from groupledger.tables import QUARANTINE
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 T = TypeVar("T")
 

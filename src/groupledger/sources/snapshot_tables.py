@@ -6,13 +6,13 @@ whole, its group row and its member rows; other snapshots are unaffected.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from groupledger.core.log.described_groups import DescribedLines
 from groupledger.core.log.input_codes import MOMENT, OFFSET, NumberRange
 from groupledger.core.log.lines import table_row
 from groupledger.sources.files import Files, open_table, table_files, whole
@@ -38,14 +39,6 @@ from groupledger.sources.opening import BLANK, CORRUPT, PROBLEM, Arrivals, Rows,
 from groupledger.sources.topic_listings import canonical_topic_id
 from groupledger.tables import columns as c
 from groupledger.tables.facts import GROUPS, MEMBERS, TOPICS, GivenForm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.core.log.described_groups import DescribedLines
-
 
 STAGE = "tables"
 SOURCE_KIND = "table"

@@ -6,9 +6,7 @@ from a later listing was deleted by then. A name that returns with another id is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Observation, Window
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -19,9 +17,6 @@ from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, observed, rejections, watched_scan
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 MOMENT = "ts"
 RACK = "rack"
