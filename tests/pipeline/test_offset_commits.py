@@ -1,4 +1,4 @@
-"""Offset commits that the fold does not see: told as the decoders tell them, and the ledger is the same."""
+"""Offset commits that the fold does not see: recognized as the fold does, and the ledger is the same."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from groupledger.core.wire.offsets_log import LogKey, RecordKind, commit_kind, e
 from groupledger.core.wire.records import OffsetCommit
 from groupledger.engine import fold_slices
 from groupledger.pipeline import ingest
-from groupledger.pipeline.offset_commits import IS_COMMIT, told
+from groupledger.pipeline.offset_commits import IS_COMMIT, mark_commits
 from groupledger.sources.offsets_log import group_id, named_group
 from groupledger.tables import columns as c
 from tests.core.history.captured import log_rows
@@ -59,19 +59,19 @@ GOOD = [
 ]
 
 
-def is_told(key: bytes | None, value: bytes | None) -> bool:
+def is_marked(key: bytes | None, value: bytes | None) -> bool:
     """Whether it is a commit that some group made, and no tombstone; those of type 0 are for the fold."""
     return commit_kind(key) is RecordKind.OFFSET_COMMIT and value is not None and named_group(key) is not None
 
 
-def told_in_spark(spark, records: list[tuple[bytes | None, bytes | None]]) -> list[bool]:
+def marked_in_spark(spark, records: list[tuple[bytes | None, bytes | None]]) -> list[bool]:
     rows = [(number, key, value) for number, (key, value) in enumerate(records)]
     frame = spark.createDataFrame(rows, f"number int, {c.KEY} binary, {c.VALUE} binary")
     named = frame.withColumn(c.GROUP_ID, group_id(frame[c.KEY])).repartition(2)  # a local relation is interpreted
-    return [row[IS_COMMIT] for row in sorted(told(named).select("number", IS_COMMIT).collect())]
+    return [row[IS_COMMIT] for row in sorted(mark_commits(named).select("number", IS_COMMIT).collect())]
 
 
-def test_commits_are_told_as_the_fold_tells_them(spark):
+def test_commits_are_marked_as_the_fold_counts_them(spark):
     """Good ones, captured ones, and thousands with keys and values cut, spliced, or with absurd lengths; null, short
     and unknown keys."""
     captured = [(row.key, row.value) for of_group in log_rows(LOG).values() for row in of_group]
@@ -85,7 +85,7 @@ def test_commits_are_told_as_the_fold_tells_them(spark):
             records.append((mutated(key, other_key, dice), value))
         else:
             records.append((key, mutated(value, other_value, dice)))
-    found, expected = told_in_spark(spark, records), [is_told(*record) for record in records]
+    found, expected = marked_in_spark(spark, records), [is_marked(*record) for record in records]
     wrong = [(record, one) for record, one, other in zip(records, found, expected, strict=True) if one != other]
     assert wrong == []
     assert sum(expected[: len(GOOD)]) == len(GOOD) * 5 // 6, "but for those of type 0"
@@ -165,9 +165,9 @@ def stories() -> list[list[str]]:
     return [[*captured(), *map(line, first)], list(map(line, second)), list(map(line, third))]
 
 
-def ledger_of(space, monkeypatch, worth_telling: int) -> tuple[list[object], list[int]]:
+def ledger_of(space, monkeypatch, worth_marking: int) -> tuple[list[object], list[int]]:
     """What three ingests left in a ledger, and how many records went through each of its folds."""
-    monkeypatch.setattr(ingest, "WORTH_TELLING", worth_telling)
+    monkeypatch.setattr(ingest, "WORTH_MARKING", worth_marking)
     through: list[int] = []
     buckets = fold_slices.fold_buckets
 

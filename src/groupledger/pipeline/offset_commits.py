@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-WORTH_TELLING = 50_000
-"""Records of an ingest from which on its offset commits are told apart: fewer cost less than the two queries that it
-takes."""
+WORTH_MARKING = 50_000
+"""Records of an ingest from which on its offset commits are kept from the fold: fewer cost less than the two queries
+that this takes."""
 
 COMMITS, IS_COMMIT = "commits", "is_commit"
 _LAST_OTHER, _LAST_TIME, _KEPT = "last_other_offset", "last_time", "kept"
@@ -37,7 +37,7 @@ _BLOCK_BITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class RecordsToFold:
     """The `records` of `log_records` that a fold has to see, and for each group that ends in a commit one that stands
     for it (`ends`).
 
@@ -49,7 +49,7 @@ class Spared:
     commits: Mapping[str, int] = field(default_factory=dict)
 
 
-def told(records: DataFrame) -> DataFrame:
+def mark_commits(records: DataFrame) -> DataFrame:
     """Add IS_COMMIT to rows of `log_records`: whether it is an offset commit of a group, and no tombstone."""
     is_commit = (
         (F.substring(c.KEY, 1, 2) == F.lit(_COMMIT)) & F.col(c.VALUE).isNotNull() & F.col(c.GROUP_ID).isNotNull()
@@ -58,7 +58,7 @@ def told(records: DataFrame) -> DataFrame:
 
 
 def extent_of_commits() -> list[Column]:
-    """Aggregates of `told` records by group and log partition: number of commits, and what stands last."""
+    """Return aggregates of marked records by group and log partition: number of commits, and what stands last."""
     return [
         F.count_if(IS_COMMIT).alias(COMMITS),
         F.max(F.when(~F.col(IS_COMMIT), F.col(c.OFFSET))).alias(_LAST_OTHER),
@@ -66,7 +66,7 @@ def extent_of_commits() -> list[Column]:
     ]
 
 
-def spared(new: DataFrame, extent: DataFrame, unsettled: DataFrame) -> Spared:
+def records_to_fold(new: DataFrame, extent: DataFrame, unsettled: DataFrame) -> RecordsToFold:
     """Leave the commits out of `new` records, but for `unsettled` groups and log partitions with an offset twice.
 
     `extent` has the aggregates of `extent_of_commits`; it is read several times, and `unsettled` (cluster and group)
@@ -78,16 +78,16 @@ def spared(new: DataFrame, extent: DataFrame, unsettled: DataFrame) -> Spared:
         kept = kept.unionByName(extent.where(_at(twice)).select(*GROUP)).distinct()
     marked = extent.join(kept.withColumn(_KEPT, F.lit(True)), GROUP, "left").fillna(False, [_KEPT])
     counts = marked.where(F.col(COMMITS) > 0).groupBy(c.CLUSTER_ID, _KEPT).agg(F.sum(COMMITS)).collect()
-    rows = told(new)
+    rows = mark_commits(new)
     records = rows.where(~F.col(IS_COMMIT))
     if any(is_kept for _, is_kept, _ in counts):
         records = records.unionByName(rows.where(IS_COMMIT).join(kept, GROUP, "left_semi"))
     left_out = {cluster_id: number for cluster_id, is_kept, number in counts if not is_kept}
-    return Spared(records.drop(IS_COMMIT), _ends(marked.where(~F.col(_KEPT))), left_out)
+    return RecordsToFold(records.drop(IS_COMMIT), _ends(marked.where(~F.col(_KEPT))), left_out)
 
 
 def _offsets_twice(new: DataFrame) -> list[tuple[str, int]]:
-    """The log partitions that have several records at one offset.
+    """Return the log partitions that have several records at one offset.
 
     Offsets are noted as bits of blocks: as many rows as offsets would have to be shuffled otherwise.
     """
@@ -110,7 +110,7 @@ def _at(places: Sequence[tuple[str, int]]) -> Column:
 
 
 def _ends(extent: DataFrame) -> DataFrame:
-    """A commit at the last offset of each group that ends in one; any will do."""
+    """Return a commit at the last offset of each group that ends in one; any will do."""
     is_last = F.coalesce(F.col(_LAST_OTHER) < F.col(LAST_OFFSET), F.lit(True))
     return extent.where(is_last & (F.col(COMMITS) > 0)).select(
         *GROUP,
@@ -146,7 +146,7 @@ class LastHead(NamedTuple):
 
 
 def homes(past: Past, touched: DataFrame, contested: Mapping[GroupName, LastHead | None]) -> dict[GroupName, int]:
-    """The home of each contested group. `touched`: records of the new input by group and log partition.
+    """Return the home of each contested group. `touched`: records of the new input by group and log partition.
 
     A group of which records were removed by retention or redaction stays where it is: what they said could not be
     folded again, and the records that are left are no evidence.
@@ -171,7 +171,7 @@ def homes(past: Past, touched: DataFrame, contested: Mapping[GroupName, LastHead
 
 
 def _records(past: Past, touched: DataFrame, groups: Sequence[GroupName]) -> Mapping[GroupName, Mapping[int, int]]:
-    """Number of records of each group by log partition, old and new."""
+    """Return number of records of each group by log partition, old and new."""
     new = touched.select(*GROUP, c.LOG_PARTITION, RECORDS)
     counted = [new]
     if not past.empty:
@@ -189,7 +189,7 @@ def _records(past: Past, touched: DataFrame, groups: Sequence[GroupName]) -> Map
 def _witnesses(
     past: Past, touched: DataFrame, cluster_id: str, contested: Iterable[GroupName]
 ) -> list[tuple[str, int]]:
-    """Groups of the cluster that were seen in one log partition only, and which one."""
+    """Return groups of the cluster that were seen in one log partition only, and which one."""
     seen = touched.select(*GROUP, c.LOG_PARTITION)
     if not past.empty:
         seen = seen.union(past.current(GROUP_HEADS).select(*GROUP, c.LOG_PARTITION))

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from groupledger.core.history import rows
-from groupledger.core.history.members import ModernGroup
+from groupledger.core.history.members import Kip848Group
 from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
-from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said
+from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_subscription
 from groupledger.core.history.rows import (
     Assignment,
     GroupType,
@@ -44,7 +44,7 @@ CONSUMER_PROTOCOL = "consumer"
 
 
 def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, converts: bool = False) -> None:
-    """One GroupMetadata record. `DecodeFault`, with nothing changed, where the bytes of a member do not decode.
+    """Fold one GroupMetadata record. `DecodeFault`, with nothing changed, if the bytes of a member do not decode.
 
     `converts`: until now it was a KIP-848 group. The record is then its last state in the form of a classic one: under
     its epoch, with what members held, and computed by nobody.
@@ -62,7 +62,7 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
         reason = rows.generations_between(before, group.generation)
         writer.gap(rows.GENERATIONS_SKIPPED, row, (before, group.generation), reason)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
-        # In a rewrite only the member that came back has spoken anew.
+        # In a rewrite only the member that came back has sent a new subscription.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
     settle(
@@ -89,19 +89,21 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
 
 
 def write_deleted(writer: HistoryWriter, row: LogRow) -> None:
-    """The snapshot of a group's end, of any type."""
+    """Write the snapshot of a group's end, of any type."""
     group_type = writer.state.group_type or GroupType.CLASSIC.value
     writer.snapshot(writer.group_row(row, group_type, Kind.DELETED.value), ())
     writer.end(row)
 
 
 def read_members(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> list[ClassicMember]:
-    """The members in JoinGroup order; only the consumer protocol's bytes are read, another's stay as they are."""
+    """Return the members in JoinGroup order; only bytes of the consumer protocol are read."""
     if group.protocol_type != CONSUMER_PROTOCOL:
         return [ClassicMember(member, None, None, None) for member in group.members]
     payloads = writer.payloads.at(row.timestamp_ms)
     return [
-        ClassicMember(member, read_said(member.subscription, group.protocol), *payloads.told(member.assignment))
+        ClassicMember(
+            member, read_subscription(member.subscription, group.protocol), *payloads.assignment(member.assignment)
+        )
         for member in group.members
     ]
 
@@ -120,13 +122,13 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
 
 
 def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
-    """Go on as a KIP-848 group, whose records come next. Of one whose first record this is, nothing else is known."""
+    """Continue as a KIP-848 group, whose records come next. Its first record says nothing else."""
     state = writer.state
     if not state.alive:
         writer.begin(GroupType.CLASSIC, row)
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
     writer.convert(GroupType.CONSUMER, row)
-    state.modern = ModernGroup(GroupType.CONSUMER, cut=state.hole, converting=True)
+    state.kip848 = Kip848Group(GroupType.CONSUMER, cut=state.hole, converting=True)
 
 
 def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
@@ -158,7 +160,7 @@ def write_snapshot(
     members: list[ClassicMember],
     place: tuple[Kind, int],
 ) -> None:
-    """The rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
+    """Write the rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
     kind, first_offset = place
     shared = shared_topics(members)
     snapshot = writer.group_row(row, GroupType.CLASSIC.value, kind.value)._replace(
@@ -178,7 +180,7 @@ def write_snapshot(
 def member_rows(
     writer: HistoryWriter, row: LogRow, members: list[ClassicMember], identity: str, shared: bool
 ) -> list[MemberSnapshotRow]:
-    """The members' rows, in JoinGroup order."""
+    """Return the members' rows, in JoinGroup order."""
     cluster_id, group_id, payloads = writer.cluster_id, writer.state.group_id, writer.payloads
     rows = []
     for order, (wire, said, _, recorded) in enumerate(members):
@@ -199,7 +201,7 @@ def member_rows(
 
 
 def shared_topics(members: list[ClassicMember]) -> TopicNames | None:
-    """The subscription, if all members have the same list."""
+    """Return the subscription, if all members have the same list."""
     if not members or members[0].said is None:
         return None
     topics = members[0].said.topics
@@ -222,25 +224,25 @@ class ClassicMember(NamedTuple):
 
     wire: ClassicGroupMember
     said: ReadSubscription | None
-    told: ReadAssignment | None
+    assignment: ReadAssignment | None
     recorded: Assignment | None
 
 
 def check_assignment(writer: HistoryWriter, row: LogRow, members: list[ClassicMember]) -> None:
     """Find what is wrong with each member's assignment (`faults`), and DOUBLE_OWNED for the group."""
-    for wire, said, told, _ in members:
-        if said is not None and told is not None:
-            for broken, topic, evidence in faults(said, told):
+    for wire, said, assignment, _ in members:
+        if said is not None and assignment is not None:
+            for broken, topic, evidence in faults(said, assignment):
                 writer.found(broken, row, evidence, member_id=wire.member_id, topic=topic)
     check_doubles(writer, row)
 
 
-def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invariant, str, str]]:
-    """What is wrong with one member's assignment, the topic, and the evidence."""
-    for topic in told.repeated:
+def faults(said: ReadSubscription, assignment: ReadAssignment) -> Iterator[tuple[Invariant, str, str]]:
+    """Yield each defect of one member's assignment, the topic, and the evidence."""
+    for topic in assignment.repeated:
         yield REPEATED_TOPIC, topic, f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
     subscribed = _as_set(said.topics)
-    for topic, partitions in told.partitions:
+    for topic, partitions in assignment.partitions:
         if topic not in subscribed and partitions:
             evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name "
             broken = NOT_SUBSCRIBED if subscribed else ASSIGNED_WITHOUT_TOPICS
@@ -249,7 +251,7 @@ def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invar
 
 @lru_cache(maxsize=1)
 def _as_set(topics: tuple[str, ...]) -> frozenset[str]:
-    """The topics that members of one group subscribe to, one member after the other."""
+    """Return the topics that members of one group subscribe to, one member after the other."""
     return frozenset(topics)
 
 
@@ -264,7 +266,7 @@ def check_doubles(writer: HistoryWriter, row: LogRow) -> None:
 
 
 def double_evidence(topic: str | None, holders: list[str], partitions: list[int]) -> tuple[str, int | None]:
-    """The evidence, and the partition where it is only one."""
+    """Return the evidence, and the partition where it is only one."""
     named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
     evidence = f"{topic} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
     return evidence, partitions[0] if len(partitions) == 1 else None
@@ -302,7 +304,7 @@ def rewrite_evidence(generation: int, topic: str | None, partition: int, giver: 
     )
 
 
-# Where a member's claim and the coordinator's record disagree: what the assignor was told is not what was held.
+# Where a member's claim and the coordinator's record disagree: the assignor saw other holdings than were recorded.
 #
 # Compared are the partitions that a member says it owns with those recorded for it one snapshot before; a static
 # member
@@ -419,7 +421,7 @@ def claimed_by(said: ReadSubscription) -> NumbersByTopic:
 
 
 def finding(claim: Disagreement, period: ClaimPeriod) -> tuple[Invariant, Severity, str]:
-    """The finding: what is claimed beyond the record, what is left out, and how that may have come."""
+    """Return the finding: what is claimed beyond the record, what is left out, and how that may have come."""
     how, severity = explain(claim, period)
     beyond, missing = topic_spans(claim.beyond), topic_spans(claim.missing)
     said = "no generation" if claim.generation is None else f"generation {claim.generation}"

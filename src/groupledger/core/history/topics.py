@@ -56,20 +56,20 @@ class TopicHistory:
         return None if place == NONE else self._states[name][place]
 
     def id_as_of(self, name: str, timestamp_ms: int) -> str | None:
-        """The topic id alone."""
+        """Return the topic id alone."""
         state = self.as_of(name, timestamp_ms)
         return None if state is None else state[0]
 
     def name_of(self, topic_id: str) -> str | None:
-        """The topic's name; an id never has another."""
+        """Return the topic's name; an id never has another."""
         return self._names.get(topic_id)
 
     def epoch(self, timestamp_ms: int) -> int:
-        """A number that is the same for two moments between which no topic changed."""
+        """Return a number that is the same for two moments between which no topic changed."""
         return last_change(self._moments, timestamp_ms)
 
     def epochs(self, timestamps_ms: LongArray) -> LongArray:
-        """The epoch of each time."""
+        """Return the epoch of each time."""
         begin = [-(-moment // MICROS_A_MILLI) for moment in self._moments]
         return np.searchsorted(np.array(begin, np.int64), timestamps_ms, side="right") - 1
 

@@ -84,7 +84,7 @@ class LogRecord:
 
 
 def decode(key: bytes | None, value: bytes | None) -> LogRecord:
-    """A record's key and value; `DecodeFault` for bytes that are not one."""
+    """Decode a record's key and value; `DecodeFault` for bytes that are not one."""
     log_key = decode_key(key)
     return LogRecord(log_key, *decode_value(log_key.kind, value))
 
@@ -106,7 +106,7 @@ def decode_key(data: bytes | None) -> LogKey:
 
 
 def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, RecordValue | None]:
-    """The value's version and content: (None, None) for a tombstone, (None, the bytes) for an UNKNOWN kind."""
+    """Decode a value: version and content; (None, None) for a tombstone, (None, bytes) for an UNKNOWN kind."""
     if data is None or kind is RecordKind.UNKNOWN:
         return None, data
     message = _VALUE_MESSAGE[kind]
@@ -118,12 +118,12 @@ def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, Reco
 
 
 def encode(record: LogRecord) -> tuple[bytes, bytes | None]:
-    """The record's key and value bytes: the inverse of `decode`."""
+    """Encode key and value: the inverse of `decode`."""
     return encode_key(record.key), encode_value(record.kind, record.version, record.value)
 
 
 def encode_key(key: LogKey) -> bytes:
-    """The inverse of `decode_key`."""
+    """Encode a key: the inverse of `decode_key`."""
     out = bytearray(INT16.pack(key.version))
     if key.kind is RecordKind.UNKNOWN:
         return bytes(out + key.tail)
@@ -132,7 +132,7 @@ def encode_key(key: LogKey) -> bytes:
 
 
 def encode_value(kind: RecordKind, version: int | None, value: RecordValue | None) -> bytes | None:
-    """The inverse of `decode_value`."""
+    """Encode a value: the inverse of `decode_value`."""
     if value is None or isinstance(value, bytes):
         return value
     if version is None:
@@ -148,7 +148,7 @@ _VALUE_MESSAGE = {kind: f"{kind.value}Value" for kind in RecordKind}
 
 @cache
 def _group_field(kind: RecordKind) -> str:
-    """The group id is every key's first field, under two names."""
+    """Return the name of every key's first field, the group id; it has two."""
     return load_spec(_KEY_MESSAGE[kind]).fields[0].name
 
 
@@ -165,7 +165,7 @@ def _trailing(data: bytes, end: int, message: str) -> DecodeFault:
 
 # Records that are recognised by their bytes alone.
 #
-# Offset commits are most of a log: the first two bytes of the key are enough, and whoever needs an offset decodes the
+# Offset commits are most of a log: the first two bytes of the key are enough, and who needs an offset decodes the
 # record. Control records are the broker's markers of a transaction's end. A consumer does not return them; tools that
 # copy the log's records may. Kafka's `EndTransactionMarker` has a key of two int16, version and type, and a value of an
 # int16 and an int32, version and coordinator epoch. A key of record type 0 or 1 is longer: it names a group, a topic

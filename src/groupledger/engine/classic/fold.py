@@ -60,7 +60,7 @@ def fold_columns(
 ) -> ClassicFacts:
     """Fold the groups that are classic ones; `left` says which are not folded."""
     fit, heads = _fitting(log, starts, catalogues)
-    besides = Besides.read(log, fit)
+    others = OtherRecords.read(log, fit)
     groups = np.flatnonzero(fit)
     at = {int(group): place for place, group in enumerate(groups)}
     heads = {at[group]: head for group, head in heads.items() if group in at}
@@ -68,12 +68,12 @@ def fold_columns(
     is_tombstone = log.values.is_null[plain]
     records = read_records(log, plain[~is_tombstone])
     payloads = read_payloads(log, records, catalogues)
-    line = timeline(log, groups, plain[is_tombstone], besides.holes(fit[log.group]), records, payloads, heads)
+    line = timeline(log, groups, plain[is_tombstone], others.holes(fit[log.group]), records, payloads, heads)
     odd = line.states.odd != 0
     odd[[at[int(log.group[record])] for record in records.odd]] = True
     facts = FactColumns(log, groups, records, payloads, line, ~odd)
     refused = {record: (RecordKind.GROUP_METADATA.value, fault) for record, fault in records.refused.items()}
-    findings = Findings(facts, refused | besides.unreadable, catalogues)
+    findings = Findings(facts, refused | others.unreadable, catalogues)
     refolded = [starts.get((log.cluster_ids[group], log.group_keys[group]), NO_HEAD).refolded for group in groups]
     left = ~fit
     left[groups[odd]] = True
@@ -88,9 +88,9 @@ def fold_columns(
             tables.COVERAGE.name: list(findings.coverage()),
             tables.VIOLATIONS.name: list(findings.violations()),
             tables.GROUP_HEADS.name: list(head_rows(facts, refolded, heads)),
-            tables.QUARANTINE.name: taken.quarantine(records.refused | besides.faults),
+            tables.QUARANTINE.name: taken.quarantine(records.refused | others.faults),
         },
-        taken.counts(plain[is_tombstone], records.refused, besides),
+        taken.counts(plain[is_tombstone], records.refused, others),
         left,
     )
 
@@ -115,7 +115,7 @@ def _fitting(
             fit[group] = start.log_partition in (None, home) and log.offset[first] > BEGINNING
             continue
         head = _head(start.state)
-        fit[group] = head is not None and _goes_on(head, (key or b"").decode(), home, int(log.offset[first]))
+        fit[group] = head is not None and _continues(head, (key or b"").decode(), home, int(log.offset[first]))
         if head is not None:
             heads[group] = head
     return fit, heads
@@ -126,14 +126,14 @@ def _head(state: bytes) -> HeadOfGroup | None:
     return None if read is None else HeadOfGroup(*read)
 
 
-def _goes_on(head: HeadOfGroup, group_id: str, home: int, offset: int) -> bool:
+def _continues(head: HeadOfGroup, group_id: str, home: int, offset: int) -> bool:
     state = head.state
     named = all(topic is not None for _, _, topics in head.held for _, topic, _ in topics)
     return named and state.group_id == group_id and state.log_partition == home and offset > state.offset
 
 
 @dataclass(slots=True)
-class Besides:
+class OtherRecords:
     """Records whose keys are not those of their groups' generations, by record: under what they are counted, why they
     are refused, and those that are a hole, with what cannot be read."""
 
@@ -144,7 +144,7 @@ class Besides:
     unreadable: dict[int, tuple[str, Fault]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, log: LogColumns, fit: BoolArray) -> Besides:
+    def read(cls, log: LogColumns, fit: BoolArray) -> OtherRecords:
         """Read them one by one, but for offset commits; a group with a record of another type does not fit."""
         found, keys = cls(log.keys.begin_with(OFFSET_COMMITS[-1])), dict[bytes, LogKey]()
         owner = log.group
@@ -203,35 +203,24 @@ class RecordAccount:
             if self.taken[record]:
                 row, group, fault = log.row(record), int(owner[record]), faults[record]
                 place = (log.cluster_ids[group], row.log_partition, row.offset, (log.group_keys[group] or b"").decode())
-                rows.append(
-                    QuarantineRow(
-                        *(
-                            "fold",
-                            self.settings.source,
-                            *place,
-                            None,
-                            fault.code,
-                            fault.message,
-                            row.key,
-                            row.value,
-                            None,
-                        )
-                    )
-                )
+                why = (None, fault.code, fault.message, row.key, row.value, None)
+                rows.append(QuarantineRow._make(("fold", self.settings.source, *place, *why)))
         return rows
 
-    def counts(self, tombstones: LongArray, refused: Mapping[int, Fault], besides: Besides) -> Counter[tuple[str, str]]:
+    def counts(
+        self, tombstones: LongArray, refused: Mapping[int, Fault], others: OtherRecords
+    ) -> Counter[tuple[str, str]]:
         """How many new records became what, by cluster and name."""
         generation, commit = RecordKind.GROUP_METADATA, RecordKind.OFFSET_COMMIT
         names = (f"used.{generation}", f"tombstones.{generation}", f"unused.{commit}", f"tombstones.{commit}")
         number = {name: code for code, name in enumerate(names)}
         code = np.zeros(len(self.log.offset), np.int64)
         code[tombstones] = 1
-        code[besides.is_commit] = 2 + self.log.values.is_null[besides.is_commit]
-        told = {record: f"quarantined.{fault.code}" for record, fault in {**refused, **besides.faults}.items()}
-        told |= {record: f"unused.{name}" for record, name in besides.unused.items()}
-        told |= {record: f"tombstones.{name}" for record, name in besides.tombstones.items()}
-        for record, name in told.items():
+        code[others.is_commit] = 2 + self.log.values.is_null[others.is_commit]
+        named = {record: f"quarantined.{fault.code}" for record, fault in {**refused, **others.faults}.items()}
+        named |= {record: f"unused.{name}" for record, name in others.unused.items()}
+        named |= {record: f"tombstones.{name}" for record, name in others.tombstones.items()}
+        for record, name in named.items():
             code[record] = number.setdefault(name, len(number))
         every, cluster_ids = list(number), sorted(set(self.log.cluster_ids))
         counts: Counter[tuple[str, str]] = Counter()
