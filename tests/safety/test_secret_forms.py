@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
-from groupledger.cli.engine_errors import tell
+from groupledger.cli.exits import tell
 from groupledger.cli.output import Output
 from groupledger.config import ConfigFault, parse
 from groupledger.core import secrets

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER, hide_secrets
+from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import bound, parse, point
