@@ -76,11 +76,11 @@ class Commands(click.Group):
             error.show()
             return Exit.USAGE
         except click.ClickException as error:
-            return _told(Fault("USAGE", _usage(error)), as_json=as_json)
+            return _report(Fault("USAGE", _usage(error)), as_json=as_json)
         except click.Abort:
-            return _told(Fault("INTERRUPTED", "interrupted; an unfinished run counts for nothing"), as_json=as_json)
+            return _report(Fault("INTERRUPTED", "interrupted; an unfinished run counts for nothing"), as_json=as_json)
         except Fault as fault:
-            return _told(fault, as_json=as_json)
+            return _report(fault, as_json=as_json)
         except (OutputClosedError, BrokenPipeError, SystemExit):  # click raises the last one, which it reports itself
             return _pipe_closed()
         return code if isinstance(code, int) else Exit.DONE
@@ -106,7 +106,7 @@ def _usage(error: click.ClickException) -> str:
     return f"{said}{end} See `{context.command_path} --help`."
 
 
-def _told(fault: Fault, *, as_json: bool) -> int:
+def _report(fault: Fault, *, as_json: bool) -> int:
     """Print one line on stderr and, with `--json`, the one JSON line on stdout; return the exit code."""
     message = " ".join(fault.message.split())
     if as_json:
@@ -163,12 +163,12 @@ def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
 def _written(error: Exception, jvm_output: IO[bytes] | None) -> str:
     """Write the whole error and the JVM's output to a file of its own; return its name."""
     number, name = tempfile.mkstemp(prefix="groupledger-", suffix=".log")
-    told = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(error))
     if jvm_output is not None:
         jvm_output.seek(-min(MOST_OF_LOG, jvm_output.seek(0, os.SEEK_END)), os.SEEK_END)
-        told += jvm_output.read().decode("utf-8", "replace")
+        text += jvm_output.read().decode("utf-8", "replace")
     os.close(number)
-    Path(name).write_text(without_secrets(told), encoding="utf-8", errors="backslashreplace")
+    Path(name).write_text(without_secrets(text), encoding="utf-8", errors="backslashreplace")
     return name
 
 
@@ -180,11 +180,11 @@ SPARKS_OWN = "SQLQueryContextLogger"
 
 def hide_secrets() -> None:
     """From now on, print errors that end this process without secrets, and only once."""
-    sys.excepthook = tell
+    sys.excepthook = print_traceback
     logging.getLogger(SPARKS_OWN).setLevel(logging.CRITICAL + 1)
 
 
-def tell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print an exception as Python does, on stderr."""
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)

@@ -41,8 +41,8 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
     print_maintenance(job.output, summary)
     if timings:
         print_timings(job.output, summary.timings)
-    told = {**plain(summary), "rows_removed": summary.rows_removed}
-    job.output.result({"status": "done", "command": job.name, **told})
+    result = {**plain(summary), "rows_removed": summary.rows_removed}
+    job.output.result({"status": "done", "command": job.name, **result})
 
 
 def print_maintenance(output: Output, summary: MaintainSummary) -> None:
@@ -87,8 +87,8 @@ def migrate(job: Job) -> None:
     spark = job.spark_for_ledger()
     with job.output.status("bringing the tables forward"):
         moved = bring_forward(spark, job.place())
-    told = f"{len(moved)} tables brought to schema version {SCHEMA_VERSION}" if moved else "nothing to do"
-    job.output.line(f"{job.place()}: {told}")
+    text = f"{len(moved)} tables brought to schema version {SCHEMA_VERSION}" if moved else "nothing to do"
+    job.output.line(f"{job.place()}: {text}")
     for name, was in moved.items():
         job.output.line(f"    {name} {'made' if was is None else f'was {was}'}")
     job.output.result(

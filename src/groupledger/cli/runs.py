@@ -46,8 +46,8 @@ class Following:
     every: float
     failures: int
 
-    def run(self, job: Job, once: Callable[[], IngestSummary], told: Callable[[IngestSummary], bool]) -> bool:
-        """Ingest until a signal, and report each run that read something; return whether `told` was ever true."""
+    def run(self, job: Job, once: Callable[[], IngestSummary], report: Callable[[IngestSummary], bool]) -> bool:
+        """Ingest until a signal, and report each run that read something; return whether `report` was ever true."""
         from groupledger.pipeline.follow import FollowPace, follow
 
         def failed(fault: Fault) -> None:
@@ -58,7 +58,7 @@ class Following:
             job.output.line(f"following; an ingest every {self.every:g} s, until SIGTERM or Ctrl-C")
             for summary in follow(once, FollowPace(self.every, self.failures), time.monotonic, asked.wait, failed):
                 if not summary.nothing_new and not summary.already_committed:
-                    over |= told(summary)
+                    over |= report(summary)
         job.output.line("stopped; the next ingest goes on from here")
         return over
 
@@ -226,16 +226,16 @@ def _turn(job: Job, summary: IngestSummary, *, timings: bool) -> bool:
     return _finished(job, summary, ingest_json(summary), timings=timings)
 
 
-def _finished(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> bool:
+def _finished(job: Job, summary: IngestSummary | AssignSummary, result: Mapping[str, Any], *, timings: bool) -> bool:
     """Print the JSON line and the timings; return whether the committed run is over the limit."""
     if timings:
         print_timings(job.output, summary.timings)
     limit = job.config.limits.max_quarantined
     over = summary.quarantined > limit
-    job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **told})
+    job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **result})
     if over:
         text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
-        say(f"groupledger: {text}{_one_rejected(job, told['attempt_id'])} [QUARANTINE_OVER_LIMIT]")
+        say(f"groupledger: {text}{_one_rejected(job, result['attempt_id'])} [QUARANTINE_OVER_LIMIT]")
     return over
 
 
@@ -315,8 +315,8 @@ def print_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
     for each in summary.accounts:
         read = _counts({"duplicates": each.duplicates, "quarantined": sum(each.quarantined.values())})
         rows = _counts({name: number for name, number in summary.rows.items() if name in TOLD and number})
-        told = f"{each.records:,} records ({read})" + (f"; {rows}" if rows else "")
-        output.line(f"{iso(now)} {run.run_id} {each.cluster_id}: {told}")
+        text = f"{each.records:,} records ({read})" + (f"; {rows}" if rows else "")
+        output.line(f"{iso(now)} {run.run_id} {each.cluster_id}: {text}")
 
 
 def ingest_json(summary: IngestSummary) -> dict[str, Any]:
@@ -525,8 +525,8 @@ def demo(job: Job, *, timings: bool) -> None:
         stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))
         named = {f"{name}: {stage}": seconds for name, of in stages for stage, seconds in of.items()}
         print_timings(job.output, named)
-    told = {"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups}
-    job.output.result({"status": "done", "command": "demo", **told})
+    result = {"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups}
+    job.output.result({"status": "done", "command": "demo", **result})
 
 
 def print_demo(job: Job, summary: DemoSummary) -> None:

@@ -184,7 +184,7 @@ class Assigned:
         return self._given.members.sparkSession
 
     def _require_snapshots(self) -> None:
-        """Raise Fault, USAGE, unless the groups are what a ledger tells apart, under one assignor."""
+        """Raise Fault, USAGE, unless a ledger distinguishes the groups, under one assignor."""
         given, instead = self._given, "write_tables() keeps the results as they are"
         if given.by_column:
             words = f"assignor is the column {given.assignor!r}; expected one assignor for all groups of a run"
