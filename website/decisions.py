@@ -29,7 +29,7 @@ THEMES = {
     "The KIPs, where they are silent or contradict themselves": "0030 0031 0032 0033 0120 0123 0136",
     "Simulation": "0130 0131 0135 0150 0151 0152 0153 0154 0210",
     "Custom assignors and listeners": "0073 0119 0121 0186",
-    "Answers and output": "0078 0104 0113 0114 0115 0116 0117 0118 0143 0144 0145 0175 0193 0197",
+    "Answers and output": "0078 0104 0113 0114 0115 0116 0117 0118 0143 0144 0145 0175 0193 0197 0215",
     "Tests and evidence": "0084 0140 0200",
 }
 

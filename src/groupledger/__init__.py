@@ -33,8 +33,7 @@ if _TYPE_CHECKING:
     from groupledger.core.faults import Fault
     from groupledger.engine.memberships.declared import ASSIGNED_GROUPS, ASSIGNED_MEMBERS, MEMBERS, REFUSED, TOPICS
     from groupledger.engine.memberships.udfs import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
-    from groupledger.notebook.assigned import Assigned, assign
-    from groupledger.notebook.ingestion import ingest
+    from groupledger.notebook.assigned import Assigned, assign, ingest
     from groupledger.notebook.ledger import Ledger, LedgerGroup
     from groupledger.notebook.ledger import open_ledger as open
     from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
@@ -61,7 +60,7 @@ _PLACES = {
     "Ledger": ("notebook.ledger", "Ledger"),
     "LedgerGroup": ("notebook.ledger", "LedgerGroup"),
     "Reply": ("notebook.replies", "Reply"),
-    "ingest": ("notebook.ingestion", "ingest"),
+    "ingest": ("notebook.assigned", "ingest"),
     "Picture": ("notebook.replies", "Picture"),
     "custom": ("custom", ""),
     "listener": ("listener", ""),

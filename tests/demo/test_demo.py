@@ -10,10 +10,9 @@ import pytest
 
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reader import LedgerReader
-from groupledger.cli.demo import print_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
-from groupledger.cli.runs import WORDS
+from groupledger.cli.runs import WORDS, print_demo
 from groupledger.config.loading import CAPTURES
 from groupledger.core.moments import parse
 from groupledger.pipeline.frames import LedgerFrames, total

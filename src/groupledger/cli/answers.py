@@ -93,7 +93,7 @@ def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None 
 
 
 def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
-    """A table; how many rows were left off, and why there are none, is said. `wide`: times in full, in each row."""
+    """Print a table, how many rows were left off, and why there are none. `wide`: times in full, in each row."""
     wide = wide or room() is None
     when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
     output.title(listing.title + when)
@@ -106,25 +106,25 @@ def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> No
 
 
 def _with_short_times(rows: Sequence[Sequence[Any]]) -> tuple[str, Sequence[Sequence[Any]]]:
-    """What to say of all times, and the rows with the time of day, where all are of one day; else to the second."""
+    """Return the text about all times, and the rows with the time of day if all are of one day, else to the second."""
     days = {value.astimezone(UTC).date() for row in rows for value in row if isinstance(value, datetime)}
     if not days:
         return "", rows
     day = min(days) if len(days) == 1 else None
 
-    def told(value: Any) -> Any:
+    def short(value: Any) -> Any:
         if not isinstance(value, datetime):
             return value
         return clock(value, day) if day is not None else clock(value, None)[:_TO_THE_SECOND]
 
     of_all = "UTC" if day is None else f"{day.isoformat()}, UTC"
-    return f" ({of_all})", [[told(value) for value in row] for row in rows]
+    return f" ({of_all})", [[short(value) for value in row] for row in rows]
 
 
 def _column(listing: Listing, at: int) -> Column:
     name = listing.columns[at].replace("_", " ")
-    told = RANKS.get(name, 0)
-    rank, least = told if isinstance(told, tuple) else (told, None)
+    ranked = RANKS.get(name, 0)
+    rank, least = ranked if isinstance(ranked, tuple) else (ranked, None)
     same = len(listing.rows) > 1 and len({row[at] for row in listing.rows}) == 1
     return Column(name, CONSTANT if rank and same else rank, least)
 

@@ -138,8 +138,8 @@ def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50,
     one, other = answer.before, answer.after
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}), generation {answer.generation}: two results")
     output.line(f"{iso(answer.observed_at)}  [{answer.snapshot_id}]")
-    told = ("assignor", "protocol", "outcome", "moves", "least_moves", "fewest_rounds", "unassigned", "verdict")
-    rows = [(name.replace("_", " "), getattr(one, name), getattr(other, name)) for name in told]
+    compared = ("assignor", "protocol", "outcome", "moves", "least_moves", "fewest_rounds", "unassigned", "verdict")
+    rows = [(name.replace("_", " "), getattr(one, name), getattr(other, name)) for name in compared]
     output.table(["", one.scenario, other.scenario], rows)
     output.title(f"partitions: {len(answer.moved):,} with another owner at last")
     print_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario), wide=wide)
@@ -209,9 +209,9 @@ def print_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
 
 def _changed(answer: WhatIf) -> str:
     """Format as `2 members more`."""
-    told = [
+    parts = [
         f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
         for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
         if names
     ]
-    return " and ".join(told) or "it were assigned anew"
+    return " and ".join(parts) or "it were assigned anew"

@@ -80,11 +80,11 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
     from groupledger.answers.generations import CLASSIC
 
-    told = answer.rebalance
-    output.title(told.title)
-    output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")
+    state = answer.rebalance
+    output.title(state.title)
+    output.line(f"{iso(state.observed_at)}  {state.state}  [{state.snapshot_id}]")
     if at is not None:
-        output.line(f"{'in force' if told.observed_at <= at else 'under way'} at {iso(at)}")
+        output.line(f"{'in force' if state.observed_at <= at else 'under way'} at {iso(at)}")
     _print_before(output, answer)
     output.title("cause")
     _print_causes(output, answer)
@@ -96,26 +96,28 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
     if answer.rounds is not None:
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
-        fewest = told.compared and told.compared.fewest_rounds
+        fewest = state.compared and state.compared.fewest_rounds
         told_fewest = "" if fewest is None else f", fewest: {fewest}"
         output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
-    if told.others:
-        output.title(f"other rebalances to {'generation' if told.group_type == CLASSIC else 'epoch'} {told.generation}")
+    if state.others:
+        output.title(
+            f"other rebalances to {'generation' if state.group_type == CLASSIC else 'epoch'} {state.generation}"
+        )
         rows = [
             (iso(each.observed_at), each.group_type, each.incarnation, each.snapshot_kind, f"--offset {each.offset}")
-            for each in told.others
+            for each in state.others
         ]
         output.table(["recorded", "type", "incarnation", "kind", "explained by"], rows[:MOST_SHOWN])
         _print_rest(output, len(rows))
 
 
 def _print_before(output: Output, answer: Explanation) -> None:
-    told, before = answer.rebalance, answer.before
+    state, before = answer.rebalance, answer.before
     if before is not None:
-        ago = length(told.observed_at - before.observed_at)
+        ago = length(state.observed_at - before.observed_at)
         number = "" if before.generation is None else f" generation {before.generation},"
         output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
-    for gap in told.gaps:
+    for gap in state.gaps:
         output.line(f"gap since the snapshot before: {gap}")
 
 
@@ -179,8 +181,8 @@ def _print_moves(output: Output, answer: Explanation) -> None:
         output.line("nothing")
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
     _print_rest(output, len(rows))
-    told = answer.rebalance
-    result = told.compared
+    state = answer.rebalance
+    result = state.compared
     if result is not None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
@@ -190,7 +192,7 @@ def _print_moves(output: Output, answer: Explanation) -> None:
             for finding in answer.rebalance.findings:
                 if finding.partition(":")[0] in RULES:
                     output.line(f"invalid, {finding}")
-        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, told.leader_writes)}")
+        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, state.leader_writes)}")
 
 
 def _print_rest(output: Output, number: int) -> None:

@@ -109,8 +109,8 @@ def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: b
 def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:
     """Those of one rebalance, the same two members and one verdict together; the worst verdict first, then by time."""
     order = list(MEANINGS)
-    told = sorted(found, key=lambda each: (order.index(each.verdict), each.given_up_at, *_alike(each)))
-    return [list(some) for _, some in groupby(told, _alike)]
+    ordered = sorted(found, key=lambda each: (order.index(each.verdict), each.given_up_at, *_alike(each)))
+    return [list(some) for _, some in groupby(ordered, _alike)]
 
 
 def _alike(each: HandOver) -> tuple[str, str, str, str]:

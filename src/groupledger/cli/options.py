@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER, hide_secrets
+from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import bound, parse, point
@@ -309,7 +309,7 @@ def custom_assignors(command: F) -> F:
     def with_limits(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
         return command(*args, limits=CustomLimits(custom_seconds, custom_memory_mb), **options)
 
-    told: Any = with_limits
+    limited: Any = with_limits
     for option in (
         _limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB."),
         _limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group."),
@@ -321,8 +321,8 @@ def custom_assignors(command: F) -> F:
             help="A custom assignor that lines may name.",
         ),
     ):
-        told = option(told)
-    return told  # type: ignore[no-any-return]
+        limited = option(limited)
+    return limited  # type: ignore[no-any-return]
 
 
 def _limit(name: str, least: int, default: int, words: str) -> Callable[[Any], Any]:

@@ -243,47 +243,25 @@ def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
 
 
 def _rows(rehearsal: MigrationRehearsal, members: list[GroupClient]) -> dict[str, object]:
-    unsafe = rehearsal.first_unsafe
-    steps = [
-        {
-            "step": step.number,
-            "bounce": step.bounce,
-            "member": step.member,
-            "alike": step.alike,
-            "assignor": step.assignor,
-            "leader": step.leader,
-            "common": list(step.common),
-            "protocols": {member: protocol.value for member, protocol in step.protocols.items()},
-            "rounds": step.rounds,
-            "unavailable": step.unavailable,
-            "findings": _findings(step.findings),
-        }
-        for step in rehearsal.steps
-    ]
-    first = None if unsafe is None else {"step": unsafe.number, "danger": unsafe.findings[0].danger.value}
-    told = [
-        {
-            "member": each.member,
-            "library": each.library,
-            "perhaps": each.perhaps,
-            "assignors": each.assignors,
-            "topics": each.topics,
-        }
-        for each in members
-    ]
-    stop_all = rehearsal.stop_all
-    other_way = None if stop_all is None else {**stop_all._asdict(), "findings": _findings(stop_all.findings)}
-    status = "safe" if unsafe is None else "unsafe"
+    unsafe, stop_all = rehearsal.first_unsafe, rehearsal.stop_all
+    of_member = ("member", "library", "perhaps", "assignors", "topics")
+    of_step = ("bounce", "member", "alike", "assignor", "leader", "common", "protocols", "rounds", "unavailable")
     return {
-        "status": status,
+        "status": "safe" if unsafe is None else "unsafe",
         "command": "plan-migration",
-        "first_unsafe": first,
-        "members": told,
+        "first_unsafe": None if unsafe is None else {"step": unsafe.number, "danger": unsafe.findings[0].danger},
+        "members": [_picked(each, of_member) for each in members],
         "played": rehearsal.played,
-        "steps": steps,
-        "stop_all": other_way,
+        "steps": [
+            {"step": each.number, **_picked(each, of_step), "findings": _findings(each)} for each in rehearsal.steps
+        ],
+        "stop_all": None if stop_all is None else {**stop_all._asdict(), "findings": _findings(stop_all)},
     }
 
 
-def _findings(found: Iterable[Hazard]) -> list[dict[str, str]]:
-    return [{"danger": each.danger.value, "evidence": each.evidence} for each in found]
+def _findings(of: BounceStep | StopAll) -> list[dict[str, object]]:
+    return [each._asdict() for each in of.findings]
+
+
+def _picked(of: object, names: Sequence[str]) -> dict[str, object]:
+    return {name: getattr(of, name) for name in names}

@@ -121,8 +121,8 @@ def _print_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bo
         output.line(note)
     if not answer.total:
         return
-    told = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
-    output.title(f"{told}, as they were and under {assignor}")
+    text = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
+    output.title(f"{text}, as they were and under {assignor}")
     kinds = (
         ("partitions that went to another member", "gained"),
         ("partitions that had to be given up", "revoked"),
@@ -224,10 +224,10 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
 
 def _basis(calls: int, commits: int) -> str:
     """Return what the replay rests on."""
-    told = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
+    text = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
     if commits:
-        return f"{told}, {numbered(commits, 'offset commit')}"
-    return f"{told}; the ledger has no offset commit of the group, so one record of each partition per generation"
+        return f"{text}, {numbered(commits, 'offset commit')}"
+    return f"{text}; the ledger has no offset commit of the group, so one record of each partition per generation"
 
 
 def _print_journal(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limit: int) -> None:

@@ -91,8 +91,8 @@ def _list_views(job: Job) -> None:
     from groupledger.answers.reader import views as known
 
     job.output.table(["view", "what it holds"], [(view.name, view.comment) for view in known().values()])
-    told = [{"view": view.name, "comment": view.comment} for view in known().values()]
-    job.output.result({"status": "done", "command": "sql", "views": told})
+    found = [{"view": view.name, "comment": view.comment} for view in known().values()]
+    job.output.result({"status": "done", "command": "sql", "views": found})
 
 
 def _shown(value: object) -> object:

@@ -112,7 +112,7 @@ def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None
     )
     one = groups[0] if len(groups) == 1 else answer.group
     day, times = dates_once([each.began_at for each in answer.entries])
-    output.title(f"{one}{_told(kinds, clusters, day)}{_stretch(answer.since, answer.until)}")
+    output.title(f"{one}{_shared(kinds, clusters, day)}{_stretch(answer.since, answer.until)}")
     ids = [
         name for each in answer.entries for cause in each.causes if cause.kind in OF_MEMBERS and (name := cause.about)
     ]
@@ -158,8 +158,8 @@ def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = F
         for name in ("cluster_id", "group_id", "topic_id")
     )
     day, times = dates_once([span.since for span in answer.spans if span.since is not None])
-    told = _told(groups if len(groups) == 1 else [], clusters, day)
-    output.title(f"{partition}{told}{_stretch(answer.since, answer.until)}, as the coordinator recorded it")
+    shared = _shared(groups if len(groups) == 1 else [], clusters, day)
+    output.title(f"{partition}{shared}{_stretch(answer.since, answer.until)}, as the coordinator recorded it")
     members = [span.member_id for span in answer.spans if span.member_id is not None]
     short = {name: name for name in members} if wide else shortened(members)
     cluster, group = differing("cluster", clusters, 8), differing("group", groups, 20)
@@ -191,11 +191,11 @@ def _lasts(span: OwnerSpan) -> str | None:
     return length(ended - span.since) + ("" if span.until is not None else ", still")
 
 
-def _told(of: list[str], clusters: list[str], day: str) -> str:
+def _shared(of: list[str], clusters: list[str], day: str) -> str:
     """Return what all lines share: ` (classic, cluster dev; 2026-11-21, UTC)`."""
-    told = [*of, *(f"cluster {each}" for each in clusters if len(clusters) == 1)]
+    parts = [*of, *(f"cluster {each}" for each in clusters if len(clusters) == 1)]
     when = f"{day}, UTC" if day else "UTC"
-    return f" ({', '.join(told)}; {when})" if told else f" ({when})"
+    return f" ({', '.join(parts)}; {when})" if parts else f" ({when})"
 
 
 def _stretch(since: datetime | None, until: datetime | None) -> str:

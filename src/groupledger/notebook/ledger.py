@@ -29,21 +29,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
-    from groupledger.answers.explanation import GroupDifference, ScenarioDifference
+    from groupledger.answers.explanation import Explanation, GroupDifference, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
     from groupledger.answers.ownership import OwnershipAt
     from groupledger.answers.readiness import ReadinessReport
+    from groupledger.answers.rebalance import Rebalance
     from groupledger.answers.recorded_history import GroupHandOvers
     from groupledger.answers.rows import Reader, Value
     from groupledger.answers.skew import RackShares, Skews
     from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.tenures import PartitionTimeline
+    from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
     from groupledger.answers.what_if import WhatIf
     from groupledger.core.moments import Bound, Point
     from groupledger.core.protocol.migration import MigrationRehearsal
-    from groupledger.notebook.replies import ListingReply, TableReply, TimelineReply
+    from groupledger.notebook.replies import ListingReply, TableReply
     from groupledger.pipeline.frames import LedgerFrames
 
 
@@ -233,14 +235,14 @@ class Ledger:
         until: When | None = None,
         cluster: str | None = None,
         limit: int = 50,
-    ) -> TimelineReply:
+    ) -> replies.PlottedReply[Timeline]:
         """List what happened in the group, or in those that match (`payments-*`), one line per rebalance."""
         from groupledger.answers.timeline import timeline
         from groupledger.cli.timeline import print_group
 
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
-        return replies.TimelineReply(found, lambda output: print_group(output, found))
+        return replies.PlottedReply(found, lambda output: print_group(output, found))
 
     def owners(
         self,
@@ -378,7 +380,7 @@ class LedgerGroup:
         name, asked = scenario or BASELINE, scenario is not None
         return replies.listing_reply(history(self.ledger.reader, self.group_id, self.cluster, name, limit, asked=asked))
 
-    def rebalance(self, generation: int | None = None) -> replies.RebalanceReply:
+    def rebalance(self, generation: int | None = None) -> replies.PlottedReply[Rebalance]:
         """Return the rebalance that led to a generation or group epoch; default: the last one.
 
         Raises Fault("UNKNOWN_GENERATION").
@@ -387,7 +389,7 @@ class LedgerGroup:
         from groupledger.cli.answers import print_rebalance
 
         found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)
-        return replies.RebalanceReply(found, lambda output: print_rebalance(output, found))
+        return replies.PlottedReply(found, lambda output: print_rebalance(output, found))
 
     def explain(
         self,
@@ -396,7 +398,7 @@ class LedgerGroup:
         incarnation: int | None = None,
         at: When | None = None,
         offset: int | None = None,
-    ) -> replies.ExplanationReply:
+    ) -> replies.PlottedReply[Explanation]:
         """Explain why a rebalance happened, and its effects. Its DataFrame has the partitions that moved.
 
         The one to a generation (of an incarnation; default: the last), the one in force at a time, or the one recorded
@@ -408,9 +410,11 @@ class LedgerGroup:
         reader, moment = self.ledger.reader, moment_of(self.ledger.reader, at, self.cluster)
         which = {"incarnation": incarnation, "at": moment, "offset": offset}
         found = explain(reader, self.group_id, self.cluster, generation, **which)
-        return replies.ExplanationReply(found, lambda output: print_explanation(output, found, moment))
+        return replies.PlottedReply(found, lambda output: print_explanation(output, found, moment))
 
-    def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
+    def timeline(
+        self, since: When | None = None, until: When | None = None, limit: int = 50
+    ) -> replies.PlottedReply[Timeline]:
         """List what happened in the group, one line per rebalance."""
         return self.ledger.timeline(self.group_id, since, until, self.cluster, limit)
 

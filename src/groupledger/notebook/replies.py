@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from arro3.core import Table
 
 from groupledger.answers.columns import columns_of, rows_in
-from groupledger.answers.explanation import Explanation
 from groupledger.answers.listings import Listing
 from groupledger.answers.reach import known_for
-from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
@@ -83,36 +81,17 @@ class Reply(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class TimelineReply(Reply[Timeline]):
-    """The history of a group, or of several."""
+class PlottedReply(Reply[T]):
+    """A history or a rebalance, which can be plotted."""
 
     def plot(self) -> Picture:
-        """Plot members and partitions without an owner over time, and what each rebalance moved."""
-        from groupledger.report.pictures import draw_timeline
+        """Plot a history over time; of a rebalance, who had each partition before and after."""
+        from groupledger.report.pictures import draw, draw_timeline
 
-        return Picture(draw_timeline(self.value))
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class RebalanceReply(Reply[Rebalance]):
-    """One rebalance."""
-
-    def plot(self) -> Picture:
-        """Plot who had each partition before, and to whom the coordinator recorded it after."""
-        from groupledger.report.pictures import draw
-
-        return Picture(draw(self.value))
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class ExplanationReply(Reply[Explanation]):
-    """One rebalance and why it happened."""
-
-    def plot(self) -> Picture:
-        """Plot who had each partition before, and to whom the coordinator recorded it after."""
-        from groupledger.report.pictures import draw
-
-        return Picture(draw(self.value.rebalance))
+        found: Any = self.value
+        return Picture(
+            draw_timeline(found) if isinstance(found, Timeline) else draw(getattr(found, "rebalance", found))
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

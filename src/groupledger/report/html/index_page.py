@@ -43,22 +43,22 @@ def index_page(of: Fleet, pages: Pages) -> IndexPage:
     judged, scope = of.audit, of.scope
     seen = [moment for line in of.groups for moment in (line.first, line.last)]
     period = f"{stretch(min(seen), max(seen))} UTC" if seen else "nothing in this period"
-    told = [
+    parts = [
         f"{numbered(judged.records, 'record')} of {numbered(judged.groups, 'group')}",
         f"{judged.computed:,} of them recomputed",
         period,
         of.known,
     ]
     if scope.group is not None:
-        told.append(f"groups like {scope.group}")
+        parts.append(f"groups like {scope.group}")
     if scope.cluster is not None:
-        told.append(f"cluster {scope.cluster}")
+        parts.append(f"cluster {scope.cluster}")
     if scope.since is not None or scope.until is not None:
         begin = "the beginning" if scope.since is None else iso(scope.since)
         end = "the end" if scope.until is None else iso(scope.until)
-        told.append(f"asked for: from {begin} to {end}")
+        parts.append(f"asked for: from {begin} to {end}")
     sections = (_storms(of, pages), _skew(of, pages), _groups(of, pages))
-    return IndexPage("Consumer groups", " · ".join(told), judged.notes, tuple(_codes(of, pages)), sections)
+    return IndexPage("Consumer groups", " · ".join(parts), judged.notes, tuple(_codes(of, pages)), sections)
 
 
 def _codes(of: Fleet, pages: Pages) -> Iterable[tuple[Severity, Section]]:
