@@ -30,7 +30,7 @@ def demo(
 ) -> DemoSummary:
     """Init, ingest, assign, ask. Run again, it finds its runs committed and shows the same.
 
-    `telling` is told each stage as it begins.
+    `telling` is called with each stage as it begins.
     """
     location = LedgerLocation.of(config.ledger)
     telling("making the ledger's tables")

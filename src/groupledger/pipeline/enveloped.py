@@ -61,10 +61,10 @@ class Enveloped:
     def of(cls, frame: DataFrame, files: FilesOfAttempt | None) -> Enveloped:
         """Compute the envelopes; `files` are those that the workers write into."""
         kept = frame if files else frame.persist()
-        told = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
+        without_data = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
         found = cls(Counter(), [], defaultdict(list), None if files else kept)
         try:
-            for envelope in map(Envelope.of_row, told.collect()):
+            for envelope in map(Envelope.of_row, without_data.collect()):
                 found._take(envelope)
         except BaseException:  # a later attempt in the same session must not find what this one computed
             found.release()

@@ -48,7 +48,7 @@ def write_assigned(spark: SparkSession, frames: Frames, config: Config, invocati
     The invocation has a run id: under it stand the results, and under `<run id>-facts` the facts. A second call with
     it changes nothing. The scenario is named after the assignor.
     """
-    assert invocation.run_id is not None, "without a run id a second write could not be told from a first"
+    assert invocation.run_id is not None, "without a run id a second write would not be recognised"
     run_id, attempt_id = f"{invocation.run_id}-facts", f"{invocation.attempt_id}-facts"
     ingest_frames(spark, frames, config.ledger, replace(invocation, run_id=run_id, attempt_id=attempt_id))
     named = config.assign.assignor.lower()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import count
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -88,7 +87,10 @@ def grid(
                 _write(_named_cells(rows, settings), output)
         finally:
             rows.unpersist()
-    cells = tuple(_cell(settings, number, found.get(number, {})) for number in range(_size(settings)))
+    names = GridCell.__slots__[2:]
+    # a cell that no row is of has no groups left: all their members are gone
+    sums = ([int(found.get(number, {}).get(name) or 0) for name in names] for number in count())
+    cells = tuple(GridCell(*cell, *numbers) for cell, numbers in zip(_cells(settings), sums, strict=False))
     return GridAnswer(
         groups=max(cell["rows"] for cell in found.values()),
         rows=sum(cell["rows"] for cell in found.values()),
@@ -103,7 +105,7 @@ def _rows(
     settings: GridSettings,
     asked: tuple[str | None, str | None],
 ) -> DataFrame:
-    """A row a group and cell (`engine.grid.OUTPUT`)."""
+    """Return a row for each group and cell (`engine.grid.OUTPUT`)."""
     seen = runs.read_commits(spark, location)
     seen.require_no_redaction()
     group, cluster = asked
@@ -148,25 +150,14 @@ def _sums() -> list[Column]:
     ]
 
 
-def _size(settings: GridSettings) -> int:
-    return len(settings.assignors) * len(settings.changes)
-
-
-def _cell(settings: GridSettings, number: int, sums: Mapping[str, Any]) -> GridCell:
-    """A cell that no row is of has no groups left: all their members are gone."""
-    names = GridCell.__slots__[2:]
-    return GridCell(
-        settings.assignors[number // len(settings.changes)],
-        settings.changes[number % len(settings.changes)].words,
-        **{name: int(sums.get(name) or 0) for name in names},
-    )
+def _cells(settings: GridSettings) -> list[tuple[str, str]]:
+    """Return assignor and change of each cell, by its number."""
+    return [(assignor, change.words) for assignor in settings.assignors for change in settings.changes]
 
 
 def _named_cells(rows: DataFrame, settings: GridSettings) -> DataFrame:
-    """The rows with the words of their cell."""
-    words = [_cell(settings, number, {}) for number in range(_size(settings))]
-    assignors = F.array(*(F.lit(each.assignor) for each in words))
-    changes = F.array(*(F.lit(each.change) for each in words))
+    """Add the words of their cell to the rows."""
+    assignors, changes = (F.array(*map(F.lit, words)) for words in zip(*_cells(settings), strict=True))
     place = F.col(engine.CELL) + 1
     return rows.select(
         F.element_at(assignors, place).alias("asked_assignor"), F.element_at(changes, place).alias("change"), "*"

@@ -154,12 +154,14 @@ def rows_of(
 
     None if they have too many values of its partition columns. Raises SourceFault if one of the files is gone.
     """
+    if not files:
+        return spark.createDataFrame([], schema)
     placed = [name for name in table.partition_columns if name in names]
     by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
     for file in files:
         values = tuple(_value(file.partition_values, name) for name in placed)
         by_values[values].append(literal_path(url_of(table.folder, file.path)))
-    if not by_values or len(by_values) > MOST_PARTITIONS:
+    if len(by_values) > MOST_PARTITIONS:
         return None
     inside = StructType([schema[name] for name in schema.names if name in names and name not in placed])
     frames = []

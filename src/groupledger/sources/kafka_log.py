@@ -99,8 +99,7 @@ class _Reader(DataSourceReader):
 # Read a running cluster's log through Spark's own Kafka source, so that no Python code runs per record.
 #
 # Its partitions are assigned, never subscribed to: a subscription would make the reader a member of a group, and write
-# to
-# the log that it reads.
+# to the log that it reads.
 
 GROUP_PREFIX = "groupledger-reads-without-a-group"
 """Prefix of the group ids that Kafka's Java consumer requires; no such group is joined or committed to."""

@@ -74,7 +74,7 @@ def parsed(
         for batch in batches:
             rows = []
             for line, folder, *place in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                named = values.get(folder) or values.setdefault(folder, _loaded(folder))
+                named = values.get(folder) or values.setdefault(folder, json.loads(folder) if folder else {})
                 rows.append(row(line, named, _place(place[0], place[1], lines_read, shown) if place else ""))
             columns = zip(*rows, strict=True) if rows else ((),) * len(names)
             arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -88,7 +88,3 @@ def _place(file: str, block: int, lines_read: Counter[tuple[str, int]], shown: M
     lines_read[file, block] += 1
     number, name = lines_read[file, block], plain_name(file)
     return f"{shown.get(name, name)}, line {number:,}{f' behind byte {block:,}' if block else ''}"
-
-
-def _loaded(folder: str | None) -> dict[str, Any]:
-    return json.loads(folder) if folder else {}

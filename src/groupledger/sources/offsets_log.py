@@ -132,7 +132,9 @@ def of_table(
 
     Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type.
     """
-    given, others = _by_field(found, source, columns), None
+    there, others = paths(found.schema), None
+    names = fields_of(found.schema, source, columns)
+    given = found.select(*(there[name].column.alias(field) for field, name in names.items()))
     if c.TOPIC in given.columns:
         is_ours = F.col(c.TOPIC).isNull() | (F.col(c.TOPIC) == TOPIC)
         others = given.where(~is_ours).select(c.TOPIC)
@@ -163,13 +165,6 @@ def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_V
             expected = f"expected {' or '.join(allowed)}; the columns of an offsets log are {', '.join(COLUMNS)}"
             raise SourceFault("FOREIGN_SCHEMA", f"{source}: column {said} is {got}; {expected}")
     return names
-
-
-def _by_field(found: DataFrame, source: str, columns: Mapping[str, str]) -> DataFrame:
-    """Rename the table's columns to the fields that they hold."""
-    there = paths(found.schema)
-    names = fields_of(found.schema, source, columns)
-    return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
 def of_stretches(stretches: DataFrame, source: str, cluster_id: str, partitions: Iterable[int]) -> Rows:

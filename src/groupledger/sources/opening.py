@@ -92,7 +92,7 @@ class Arrivals:
 class Rows:
     """The content of a source: usable rows, and unusable ones as rows of `quarantine` (without the attempt).
 
-    After `good` has been read, `watches` tell whether there are unusable rows: a second pass is rarely needed.
+    After `good` has been read, `watches` show whether there are unusable rows: a second pass is rarely needed.
     `newest_left_out`, asked afterwards: by log partition, the time (ms) of the newest record that was left out.
     """
 
@@ -105,7 +105,7 @@ class Rows:
     def rejections(self) -> int:
         """Count the rows of `rejected`, after an action on `good`. Without a watch a query counts them.
 
-        A watch counts the rows of a retried task again: it only tells none from some.
+        A watch counts the rows of a retried task again: it only distinguishes none from some.
         """
         found = [seen(watch) for watch in self.watches]
         known = [each[_REJECTED] for each in found if each is not None]
