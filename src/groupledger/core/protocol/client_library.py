@@ -194,12 +194,12 @@ SPEAK_KIP_848 = frozenset(each.name for each in _ALL if each.speaks_kip_848)
 
 
 def since(assignor: str) -> ByteCode:
-    """The byte code that first had it; what is not in the table is some other library's own, and as old as that."""
+    """Return the byte code that first had an assignor; one that is not in the table is of another library."""
     return next((row.since for row in TABLE if row.assignor == assignor), ByteCode.BEFORE_KIP_429)
 
 
 def protocol_of(supported: Iterable[Iterable[Protocol]], byte_code: ByteCode = ByteCode.KIP_792) -> Protocol:
-    """The protocol a consumer follows: the highest that all its assignors support, COOPERATIVE above EAGER."""
+    """Return the protocol of a consumer: the highest that all its assignors support, COOPERATIVE above EAGER."""
     common = set(Protocol).intersection(*map(set, supported))
     return COOPERATIVE if COOPERATIVE in common and byte_code >= ByteCode.KIP_429 else EAGER
 
@@ -274,7 +274,7 @@ def stand_in(library: str, assignor: str) -> str | None:
 
 
 def algorithm_of(library: str, assignor: str) -> str:
-    """What a leader of this library runs where the group's protocol is called so."""
+    """Return the algorithm that a leader of this library runs where the group's protocol has this name."""
     own = (each.name for each in RECORDS if each.library == library and each.protocol_name == assignor)
     eager = f"{library}-{assignor}"
     return next(own, eager if eager in CLIENTS_EAGER else assignor)
