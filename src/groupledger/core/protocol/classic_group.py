@@ -13,7 +13,8 @@ from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Call, Callback, Seat, Subscription
-from groupledger.core.protocol.client_library import SUPPORTED, algorithm_of, habits_of, protocol_of, require_played
+from groupledger.core.protocol.client_library import algorithm_of, habits_of, require_played
+from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.consumer import Consumer, PartitionCounts, Reaction
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.events import RecordedSeat

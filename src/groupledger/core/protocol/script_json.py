@@ -20,14 +20,8 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.client_library import (
-    BAD_CLIENT,
-    LIBRARIES,
-    ByteCode,
-    read_client_library,
-    require_assignors,
-    stand_in,
-)
+from groupledger.core.protocol.client_library import BAD_CLIENT, read_client_library, require_assignors, stand_in
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.settings_json import (
     KINDS,
