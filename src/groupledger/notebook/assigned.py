@@ -15,7 +15,8 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from groupledger.core.custom.group import CustomLimits
     from groupledger.engine.memberships.plan import StepMode
-    from groupledger.engine.memberships.tables import ResultTables
+    from groupledger.engine.memberships.spark import SparkResult
+    from groupledger.engine.memberships.tables import ArrowResult
     from groupledger.pipeline.assign import AssignSummary
 
 
@@ -90,7 +91,7 @@ class Assigned:
     """
 
     by: tuple[str, ...]
-    _result: ResultTables
+    _result: ArrowResult | SparkResult
     _given: _Given
 
     @property
