@@ -133,8 +133,7 @@ def _print_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bo
     output.table(("", "happened", assignor), rows)
     output.title("By group, the greatest difference first")
     output.fitted(_COLUMNS, [_row(group) for group in answer.groups], wide=wide)
-    if len(answer.groups) < answer.total:
-        output.line(f"... and {answer.total - len(answer.groups):,} more groups (--limit)")
+    output.left_off(answer.total - len(answer.groups), "more groups")
     output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
 
 
