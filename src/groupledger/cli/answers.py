@@ -74,13 +74,14 @@ RebalanceOrListings = Rebalance | list["Listing"]
 def as_json(answer: RebalanceOrListings) -> dict[str, Any]:
     """Convert the answer to JSON values; a listing's rows become objects."""
     if isinstance(answer, list):
-        return {listing.title: _listing_json(listing) for listing in answer}
+        return {
+            each.title: {
+                "total": each.total,
+                "rows": [plain(dict(zip(each.columns, row, strict=True))) for row in each.rows],
+            }
+            for each in answer
+        }
     return {"rebalance": plain(answer)}
-
-
-def _listing_json(listing: Listing) -> dict[str, Any]:
-    rows = [dict(zip(listing.columns, row, strict=True)) for row in listing.rows]
-    return {"total": listing.total, "rows": plain(rows)}
 
 
 def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:

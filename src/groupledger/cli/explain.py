@@ -85,7 +85,13 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
     output.line(f"{iso(state.observed_at)}  {state.state}  [{state.snapshot_id}]")
     if at is not None:
         output.line(f"{'in force' if state.observed_at <= at else 'under way'} at {iso(at)}")
-    _print_before(output, answer)
+    before = answer.before
+    if before is not None:
+        ago = length(state.observed_at - before.observed_at)
+        number = "" if before.generation is None else f" generation {before.generation},"
+        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
+    for gap in state.gaps:
+        output.line(f"gap since the snapshot before: {gap}")
     output.title("cause")
     _print_causes(output, answer)
     output.title("changed hands")
@@ -109,16 +115,6 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
         ]
         output.table(["recorded", "type", "incarnation", "kind", "explained by"], rows[:MOST_SHOWN])
         output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
-
-
-def _print_before(output: Output, answer: Explanation) -> None:
-    state, before = answer.rebalance, answer.before
-    if before is not None:
-        ago = length(state.observed_at - before.observed_at)
-        number = "" if before.generation is None else f" generation {before.generation},"
-        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
-    for gap in state.gaps:
-        output.line(f"gap since the snapshot before: {gap}")
 
 
 def _print_causes(output: Output, answer: Explanation) -> None:
