@@ -95,10 +95,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is asked for."""
+    """Load a public name when it is asked for. Raises Fault: SPARK_MISSING, if it needs the types of PySpark."""
     if name in _PLACES:
         module, there = _PLACES[name]
-        loaded = _import_module(f"{__name__}.{module}")
+        try:
+            loaded = _import_module(f"{__name__}.{module}")
+        except ModuleNotFoundError as error:  # the wheel brings no Spark: on a cluster it is the cluster's
+            from groupledger.core.spark_versions import spark_missing
+
+            raise (spark_missing() if (error.name or "").partition(".")[0] == "pyspark" else error) from None
         return getattr(loaded, there) if there else loaded
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

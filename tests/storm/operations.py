@@ -25,8 +25,7 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.migration import migrate
+from groupledger.sinks.ledger import LedgerLocation, migrate
 from groupledger.tables import METRICS, SCHEMA_VERSION
 from groupledger.tables.sql_text import literal
 from tests.storm.sources import ASSIGNS, Sources

@@ -28,7 +28,7 @@ from groupledger.core.conversion import (
     Readiness,
     readiness,
 )
-from groupledger.core.protocol.client_library import KAFKAS_ASSIGNORS, LIBRARIES, libraries
+from groupledger.core.protocol.compatibility import KAFKAS_ASSIGNORS, LIBRARIES, libraries
 from groupledger.core.text import length
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.consumer_protocol import decode_assignment

@@ -11,7 +11,7 @@ from groupledger.answers.ownership import absences
 from groupledger.answers.rows import held, matching, one_of, records
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of, spans
 from groupledger.answers.states import CONSUMER, states
-from groupledger.core.protocol.client_library import libraries, named_writers
+from groupledger.core.protocol.compatibility import libraries, named_writers
 from groupledger.core.rebalance.registry import Attributed
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ def migrate(job: Job) -> None:
     If nothing is missing, nothing changes. No row is rewritten. Jobs of the older version that run meanwhile end with
     exit code 5, and are refused afterwards.
     """
-    from groupledger.sinks.migration import migrate as bring_forward
+    from groupledger.sinks.ledger import migrate as bring_forward
     from groupledger.tables import SCHEMA_VERSION
 
     spark = job.spark_for_ledger()

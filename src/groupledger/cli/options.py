@@ -123,7 +123,7 @@ class Job:
 
     def warn_of_writers(self, spark: SparkSession) -> None:
         """Say on stderr where a second writer's commit could be lost."""
-        from groupledger.pipeline.writers import writers_of
+        from groupledger.pipeline.doctor import writers_of
 
         found = writers_of(spark, self.place())
         if found is not None and not found.several:

@@ -80,7 +80,7 @@ def plan_migration(
     With --group only the ledger is read. The log holds only the chosen assignor: name all
     that members list with --from. If it does not show their library, use --client LIBRARY.
     """
-    from groupledger.core.protocol.client_library import ByteCode
+    from groupledger.core.protocol.compatibility import ByteCode
 
     assignors = tuple(each.strip() for each in present.split(",")) if present else ()
     topics: dict[str, int] = {}

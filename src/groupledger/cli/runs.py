@@ -48,7 +48,7 @@ class Following:
 
     def run(self, job: Job, once: Callable[[], IngestSummary], report: Callable[[IngestSummary], bool]) -> bool:
         """Ingest until a signal, and report each run that read something; return whether `report` was ever true."""
-        from groupledger.pipeline.follow import FollowPace, follow
+        from groupledger.pipeline.ingest import FollowPace, follow
 
         def failed(fault: Fault) -> None:
             say(f"groupledger: {fault.message} [{fault.code}]; the next try is in {self.every:g} s")
