@@ -48,7 +48,7 @@ class Following:
 
     def run(self, job: Job, once: Callable[[], IngestSummary], report: Callable[[IngestSummary], bool]) -> bool:
         """Ingest until a signal, and report each run that read something; return whether `report` was ever true."""
-        from groupledger.pipeline.ingest import FollowPace, follow
+        from groupledger.pipeline.ingest import follow
 
         def failed(fault: Fault) -> None:
             say(f"groupledger: {fault.message} [{fault.code}]; the next try is in {self.every:g} s")
@@ -56,7 +56,7 @@ class Following:
         over = False
         with _asked_to_stop() as asked:
             job.output.line(f"following; an ingest every {self.every:g} s, until SIGTERM or Ctrl-C")
-            for summary in follow(once, FollowPace(self.every, self.failures), time.monotonic, asked.wait, failed):
+            for summary in follow(once, self.every, self.failures, time.monotonic, asked.wait, failed):
                 if not summary.nothing_new and not summary.already_committed:
                     over |= report(summary)
         job.output.line("stopped; the next ingest goes on from here")

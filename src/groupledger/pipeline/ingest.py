@@ -681,39 +681,32 @@ PASSING = frozenset({"KAFKA_UNREACHABLE", "KAFKA_FAILED", "LOG_MOVED", "SOURCES_
 """Faults that are worth another try: a broker that restarts, a log that is cut, another ingest that was first."""
 
 
-@dataclass(frozen=True, slots=True)
-class FollowPace:
-    """How often to ingest. `every`: seconds from one beginning to the next. `failures`: so many in a row are borne."""
-
-    every: float
-    failures: int
-
-
 def follow(
     once: Callable[[], IngestSummary],
-    pace: FollowPace,
+    every: float,
+    failures: int,
     seconds: Callable[[], float],
     stopped: Callable[[float], bool],
     failed: Callable[[Fault], None],
 ) -> Iterator[IngestSummary]:
-    """Ingest `once` and again; give what each ingest did.
+    """Ingest `once` and again, `every` so many seconds from one beginning to the next; give what each ingest did.
 
-    `stopped` waits for the seconds that are left of a turn and says whether to end. Where `max_records` left something,
-    and an ingest took as long as a turn, the next one follows at once. A passing fault is passed to `failed`, and
-    the next turn tries again; raises it if it is one too many in a row, and any other Fault at once.
+    `failures`: so many in a row are tolerated. `stopped` waits for the rest of a turn and says whether to end. If
+    `max_records` left something, or an ingest took as long as a turn, the next one follows at once. A passing fault is
+    passed to `failed`, and the next turn tries again; it is raised if it is one too many in a row, as is any other.
     """
-    failures = 0
+    failed_ones = 0
     while True:
         began, at_once = seconds(), False
         try:
             summary = once()
         except Fault as fault:
-            failures += 1
-            if fault.code not in PASSING or failures > pace.failures:
+            failed_ones += 1
+            if fault.code not in PASSING or failed_ones > failures:
                 raise
             failed(fault)
         else:
-            failures, at_once = 0, any(summary.left.values())
+            failed_ones, at_once = 0, any(summary.left.values())
             yield summary
-        if stopped(0.0 if at_once else max(0.0, began + pace.every - seconds())):
+        if stopped(0.0 if at_once else max(0.0, began + every - seconds())):
             return

@@ -172,7 +172,9 @@ _MARKS = {"s3a": ".s3a.", "abfss": ".azurebfs.", "wasbs": ".azure.", "gs": ".Goo
 def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault | None:
     """Explain what is wrong with a file, the ledger's or another."""
     failed = [found["file"] for found in _READ.finditer(text)]
-    mine = _table_and_file("\n".join(failed) if failed else text, location)
+    tables = "|".join(map(re.escape, sorted(BY_NAME)))
+    place = rf"/+(?P<table>{tables})/{_REST_OF_PATH}"
+    mine = _names("\n".join(failed) if failed else text, location, place)
     if mine is None and failed:
         return _unreadable(failed[-1], error, text)
     refused = _UNWRITABLE.search(text)
@@ -182,8 +184,7 @@ def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault
     if _DAMAGED.search(text) is None:
         return None
     if mine is not None:
-        table, file = mine
-        return damaged(table, f"{file} cannot be read ({meaning(error)})")
+        return damaged(mine["table"], f"{mine[0].rstrip('.')} cannot be read ({meaning(error)})")
     other = _FILE.search(text)
     return None if other is None else _unreadable(other[0], error, text)
 
@@ -249,25 +250,14 @@ def _texts(error: Exception) -> list[str]:
     return texts
 
 
-def _table_and_file(text: str, location: LedgerLocation | None) -> tuple[str, str] | None:
-    """Find the first file in a table's folder of the ledger that the text names."""
-    tables = "|".join(map(re.escape, sorted(BY_NAME)))
-    found = _names(text, location, rf"/+(?P<table>{tables})/{_REST_OF_PATH}")
-    return (found["table"], found[0].rstrip(".")) if found else None
-
-
 def _names(text: str, location: LedgerLocation | None, below: str = r"(?![\w.-])") -> re.Match[str] | None:
     """Find where the text names the ledger's folder, or something in it."""
     if location is None:
         return None
-    return re.search(f"{_BEFORE_PATH}{re.escape(_root(location))}{below}", re.sub(r"\bfile:/+", "/", text))
-
-
-def _root(location: LedgerLocation) -> str:
-    """Return the folder or URL of the ledger as messages of the engine spell it, without the scheme `file`."""
     path = location.path if location.path is not None else _folder_of_schema(location)
-    path = re.sub(r"^file:/+", "/", unquote(path))
-    return (path if "://" in path else str(Path(path).absolute())).rstrip("/")
+    path = re.sub(r"^file:/+", "/", unquote(path))  # messages of the engine have no scheme `file`
+    root = (path if "://" in path else str(Path(path).absolute())).rstrip("/")
+    return re.search(f"{_BEFORE_PATH}{re.escape(root)}{below}", re.sub(r"\bfile:/+", "/", text))
 
 
 def _folder_of_schema(location: LedgerLocation) -> str:

@@ -78,20 +78,16 @@ def remove(spark: SparkSession, location: LedgerLocation, table: Table, attempts
     """Remove the rows of these attempts from a table; return how many. Raises WriteConflict as `persistently`."""
     removed = 0
     for first in range(0, len(attempts), NAMED):
-        condition = f"{c.ATTEMPT_ID} IN ({', '.join(map(literal, attempts[first : first + NAMED]))})"
-        command = f"DELETE FROM {location.identifier(table)} WHERE {condition}"  # noqa: S608 quoted, each value too
-        removed += persistently(partial(_affected, spark, location, table, command), table)
+        named = ", ".join(map(literal, attempts[first : first + NAMED]))
+        removed += remove_all(spark, location, table, f" WHERE {c.ATTEMPT_ID} IN ({named})")
     return removed
 
 
-def remove_all(spark: SparkSession, location: LedgerLocation, table: Table) -> int:
-    """Remove every row of a table; return how many there were."""
-    command = f"DELETE FROM {location.identifier(table)}"  # noqa: S608 quoted by identifier
-    return persistently(partial(_affected, spark, location, table, command), table)
-
-
-def _affected(spark: SparkSession, location: LedgerLocation, table: Table, command: str) -> int:
-    return int(changes.run(spark, location, table, command)[0][0])
+def remove_all(spark: SparkSession, location: LedgerLocation, table: Table, condition: str = "") -> int:
+    """Remove every row of a table that meets the condition; return how many there were."""
+    command = f"DELETE FROM {location.identifier(table)}{condition}"  # noqa: S608 quoted by identifier
+    [(removed, *_)] = persistently(partial(changes.run, spark, location, table, command), table)
+    return int(removed)
 
 
 def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> None:

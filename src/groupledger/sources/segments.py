@@ -289,17 +289,14 @@ def decompressed(codec: int, data: bytes) -> bytes:
     try:
         if codec == _SNAPPY:
             return _snappy(data)
+        pieces, size = list[bytes](), 0
         with pa.CompressedInputStream(pa.BufferReader(data), _CODECS[codec]) as stream:
-            return b"".join(_compressed_pieces(stream))
+            while piece := stream.read(_PIECE):
+                size += len(piece)
+                pieces.append(_bounded(piece, size))
+        return b"".join(pieces)
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"bytes that do not decompress ({str(error)[:100]})") from None
-
-
-def _compressed_pieces(stream: pa.NativeFile) -> Iterator[bytes]:
-    size = 0
-    while piece := stream.read(_PIECE):
-        size += len(piece)
-        yield _bounded(piece, size)
 
 
 def _snappy(data: bytes) -> bytes:
