@@ -70,8 +70,8 @@ def _few(kind: str, names: list[str]) -> str:
     of_topics = kind in OF_TOPICS
     if len(names) > MOST_NAMED:
         return numbered(len(names), "topic") if of_topics else f"{len(names):,}"
-    told = ", ".join(names)
-    return f"topic{'s' if len(names) > 1 else ''} {told}" if of_topics and kind != "partitions-added" else told
+    named = ", ".join(names)
+    return f"topic{'s' if len(names) > 1 else ''} {named}" if of_topics and kind != "partitions-added" else named
 
 
 def numbered(of: int, what: str) -> str:
@@ -80,7 +80,7 @@ def numbered(of: int, what: str) -> str:
 
 
 def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Each name as short as it can be told from the others, and what all of them begin with, which is left out.
+    """Shorten names as far as they remain different, and return what all of them begin with, which is left out.
 
     A beginning of few letters stays: without it `i-2` would be `2`.
     """
@@ -92,7 +92,7 @@ def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
 
 
 def spans(places: Iterable[NamedPartition]) -> str:
-    """(orders, 0), (orders, 1), (orders, 3), (audit, 2) -> `audit:2 orders:0-1,3`; nothing is `-`."""
+    """Format (orders, 0), (orders, 1), (orders, 3), (audit, 2) as `audit:2 orders:0-1,3`, and nothing as `-`."""
     numbers: dict[str, list[int]] = {}
     for topic, number in sorted(places):
         numbers.setdefault(topic, []).append(number)
