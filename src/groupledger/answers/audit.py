@@ -217,7 +217,7 @@ Key = tuple[str, str, str, str]
 
 
 def recorded_findings(reader: Reader, within: Scope) -> Iterator[Found]:
-    """Of each code, severity and group: how many records have it, and the evidence of the last.
+    """Count the records of each code, severity and group, with the evidence of the last.
 
     Where `ingest` and `assign` say the same of a record, it is counted once, with the evidence of `ingest`, which
     name members. A finding about a record that is no snapshot has no time, and is in every period.
@@ -378,7 +378,7 @@ def unbalanced(reader: Reader, of_period: MeasuredStates) -> Iterator[Found]:
 
 
 def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneven: Query) -> list[str]:
-    """Of these states of KIP-848 groups that are not yet stable: the ids of those whose members have their targets.
+    """Return the ids of those of these states, of KIP-848 groups not yet stable, whose members have their targets.
 
     A record that only says that a member reached the epoch changes nothing, so that no state follows.
     """

@@ -262,5 +262,5 @@ def _member(row: Record) -> str:
 
 
 def partition_count(number: int) -> str:
-    """`1 partition`, `9 partitions`."""
+    """Format as `1 partition`, `9 partitions`."""
     return f"{number} partition" if number == 1 else f"{number} partitions"

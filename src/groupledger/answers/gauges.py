@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.audit import Found
-    from groupledger.answers.rows import GroupKey, Reader
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope, Scope
 
 ALL = 10**9
@@ -83,14 +83,18 @@ def _clusters(reader: Reader, cluster: str | None) -> Iterator[ClusterGauges]:
 
 
 def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
-    counted = _rebalances(reader, within)
-    given = _given(reader, within)
-    moves = _moves(reader, within)
+    condition, values = within.where("t.", "at")
+    changes = f"SELECT t.* FROM current_ownership_changes t WHERE {condition} AND t.to_member_id IS NOT NULL"
+    rebalances, given = _summed(reader, counted_rebalances(within)), _summed(reader, (changes, values))
+    compared, of_compared = rebalances_compared(within)
+    certain = f"SELECT r.* FROM ({compared}) r WHERE r.certain = 1"
+    moves = _summed(reader, (certain, of_compared), "moves", "least_moves")  # of those that stickiness sums
     unowned = _unowned(reader, within)
-    found = []
+    nothing, found = {"n": 0, "moves": None, "least_moves": None}, []
     for key, (members, consumes) in _members(reader, within).items():
-        moved, least = moves.get(key, (None, None))
-        numbers = counted.get(key, 0), given.get(key, 0), moved, least
+        moved = moves.get(key, nothing)
+        counts = rebalances.get(key, nothing)["n"], given.get(key, nothing)["n"]
+        numbers = *counts, moved["moves"], moved["least_moves"]
         none = (0, None, 0.0) if consumes else (None, None, None)
         found.append(GroupGauges(key[0], key[1], members, *numbers, *unowned.get(key, none)))
     return found
@@ -108,30 +112,11 @@ def _members(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, bool]]:
     return {group_of(row): (row["members"], row["protocol_type"] in CONSUMERS) for row in rows}
 
 
-def _rebalances(reader: Reader, within: Scope) -> dict[GroupKey, int]:
-    query, values = counted_rebalances(within)
-    counted = f"SELECT r.cluster_id, r.group_id, count(*) AS n FROM ({query}) r GROUP BY r.cluster_id, r.group_id"
-    return {group_of(row): row["n"] for row in records(reader, counted, **values)}
-
-
-def _given(reader: Reader, within: Scope) -> dict[GroupKey, int]:
-    condition, values = within.where("t.", "at")
-    query = (
-        "SELECT t.cluster_id, t.group_id, count(*) AS n FROM current_ownership_changes t "
-        f"WHERE {condition} AND t.to_member_id IS NOT NULL GROUP BY t.cluster_id, t.group_id"
-    )
-    return {group_of(row): row["n"] for row in records(reader, query, **values)}
-
-
-def _moves(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, int]]:
-    """Sum the moves of the rebalances that stickiness sums, so that the two sums may be compared."""
-    rows, values = rebalances_compared(within)
-    query = (
-        "SELECT t.cluster_id, t.group_id, cast(sum(t.moves) AS BIGINT) AS moves, "
-        f"cast(sum(t.least_moves) AS BIGINT) AS least FROM ({rows}) t WHERE t.certain = 1 "
-        "GROUP BY t.cluster_id, t.group_id"
-    )
-    return {group_of(row): (row["moves"], row["least"]) for row in records(reader, query, **values)}
+def _summed(reader: Reader, rows: Query, *names: str) -> dict[GroupKey, Record]:
+    """Count the rows of each group, `n`, and sum these columns of them."""
+    sums = "".join(f", cast(sum(t.{name}) AS BIGINT) AS {name}" for name in names)
+    query = f"SELECT t.cluster_id, t.group_id, count(*) AS n{sums} FROM ({rows[0]}) t GROUP BY t.cluster_id, t.group_id"
+    return {group_of(row): row for row in records(reader, query, **rows[1])}
 
 
 def _unowned(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int | None, datetime | None, float | None]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import DELETED, CauseKind
@@ -13,6 +14,7 @@ from groupledger.answers.generations import CLASSIC, assigned_by
 from groupledger.answers.rows import group_of, matching, one_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.states import CONSUMER, recorded_states, states_of
+from groupledger.answers.tenures import spans
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
@@ -200,22 +202,14 @@ def _change(
 def _unowned(reader: Reader, group: GroupKey, begin: datetime) -> list[_Stretch]:
     """Return stretches from then on in which a partition that had an owner had none; None: to the end of the record."""
     condition, values = matching("t.", cluster_id=group[0], group_id=group[1])
-    rows = records(
-        reader,
-        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, t.at, t.to_member_id "
-        f"FROM current_ownership_changes t WHERE {condition} AND t.at >= :begin ORDER BY t.offset, t.to_member_id",
-        begin=begin,
-        **values,
+    query = (
+        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, "
+        f"t.to_member_id, t.snapshot_id FROM current_ownership_changes t WHERE {condition} AND t.at >= :begin "
+        "ORDER BY 1, 2, 4, 7"
     )
-    found: list[_Stretch] = []
-    running: dict[tuple[str, int], datetime] = {}
-    for row in rows:
-        place = row["topic"], row["partition"]
-        if row["to_member_id"] is None:
-            running.setdefault(place, row["at"])
-        elif place in running:
-            found.append((running.pop(place), row["at"]))
-    return [*found, *((since, None) for since in running.values())]
+    of_places = groupby(records(reader, query, begin=begin, **values), itemgetter("topic", "partition"))
+    owners = [span for _, of_one in of_places for span in spans((*group, None), (), list(of_one))]
+    return [(span.since, span.until) for span in owners if span.member_id is None and span.since is not None]
 
 
 # How groups were assigned over time: by whom, under which assignor, and by what kinds of members.
@@ -291,7 +285,7 @@ def _way(row: Record, last: GroupWay | None) -> GroupWay:
 
 
 def alike(last: GroupWay, way: GroupWay) -> bool:
-    """Whether two ways are one, as far as is known."""
+    """Return whether two ways are one, as far as is known."""
     return _same_but_kind(last, way) and (last.kind is None or way.kind is None or last.kind is way.kind)
 
 
@@ -377,7 +371,7 @@ def _of_kinds(query: str, kinds: str) -> Query:
 
 
 def is_mixed(way: GroupWay) -> bool:
-    """Whether members of both kinds are in it."""
+    """Return whether members of both kinds are in it."""
     return way.kind in MIXED
 
 

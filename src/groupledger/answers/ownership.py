@@ -120,7 +120,7 @@ def ownership(
     """
     lives = topic_lives(reader, topic, cluster)
     asked = Changes(reader, *changes_of(topic, partition, at, lives, cluster, group))
-    changes = asked.around("cast(NULL AS STRING)")
+    changes = asked.around(("cast(NULL AS STRING)", "true"))
     groups = _groups(reader, {holder[:2] for holder in changes}, at)
     changes = _each_owner(asked, changes, groups)
     if not changes:
@@ -166,7 +166,7 @@ def never_assigned(topic: str, partition: int, group: str | None) -> str:
 
 
 def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
-    """Whether nobody has the partition because its topic was deleted: no answer, when the name lives on elsewhere."""
+    """Return whether the partition has no owner as its topic was deleted: no answer if the name lives on elsewhere."""
     own = [life for life in lives if life.cluster_id == holding.cluster_id and life.since <= at]
     if not holding.is_by_name:
         own = [life for life in own if life.topic_id == holding.topic_id]
@@ -175,7 +175,7 @@ def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bo
 
 
 def _is_to_come(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
-    """Whether nobody has the partition as its topic is made later: no answer, where the name has an earlier topic."""
+    """Return whether the partition has no owner as its topic is made later: no answer if an older one has the name."""
     if holding.is_by_name or holding.last is not None or holding.member is not None:
         return False
     own = [life for life in lives if (life.cluster_id, life.topic_id) == (holding.cluster_id, holding.topic_id)]
@@ -216,7 +216,7 @@ class _Group:
     consumer: bool
 
     def covers(self, change: Change | None) -> bool:
-        """Whether nobody had a partition that this change took from its owner; None: that never had one."""
+        """Return whether a partition had no owner after this change took it from one; None: it never had one."""
         if self.complete is None or self.last is None:
             return False
         return change is None or self.complete >= min(change.offset, self.last)
@@ -241,10 +241,8 @@ def _each_owner(asked: Changes, changes: dict[Holder, Sides], groups: dict[Group
     if not shared:
         return changes
     of_shared, values = one_of("x.group_id", "shared", sorted({group for _, group in shared}))
-    owners: dict[Holder, Sides] = {}
-    for side in ("x.from_member_id", "x.to_member_id"):
-        for holder, sides in asked.around(side, f"{of_shared} AND {side} IS NOT NULL", **values).items():
-            owners[holder] = sides.nearer(owners.get(holder, sides))
+    members = ("x.from_member_id", "x.to_member_id")
+    owners = asked.around(*((member, f"{of_shared} AND {member} IS NOT NULL") for member in members), **values)
     had = {holder: sides for holder, sides in owners.items() if holder[:2] in shared and sides.owner == holder[3]}
     replaced = {holder[:3] for holder in had}
     return {holder: sides for holder, sides in changes.items() if holder[:3] not in replaced} | had
@@ -490,18 +488,21 @@ class Changes:
     changes: str
     values: dict[str, Value]
 
-    def around(self, owner: str, where: str = "true", **more: Value) -> dict[Holder, Sides]:
+    def around(self, *owners: tuple[str, str], **more: Value) -> dict[Holder, Sides]:
         """Return for each holder the last change before and the first one after: two rows at most are read.
 
-        `owner` is the member that is asked for, as SQL; null: any owner.
+        `owners`: the member that is asked for, as SQL (null: any), and which changes count for it.
         """
         nearest = f"CASE WHEN c.side = '{BEFORE}' THEN -c.offset ELSE c.offset END"
         given = "CASE WHEN c.to_member_id IS NULL THEN 0 ELSE 1 END"
         taken = "CASE WHEN c.from_member_id IS NULL THEN 0 ELSE 1 END"
         within = "PARTITION BY c.cluster_id, c.group_id, c.life, c.owner, c.side"
-        order = f"{nearest}, {given} DESC, {taken} DESC, c.to_member_id, c.from_member_id"
+        got = "CASE WHEN c.owner = c.to_member_id THEN 0 ELSE 1 END"
+        order = f"{nearest}, {got}, {given} DESC, {taken} DESC, c.to_member_id, c.from_member_id"
         query = steps(
-            owned=f"SELECT x.*, {owner} AS owner FROM ({self.changes}) x WHERE {where}",
+            owned=" UNION ALL ".join(
+                f"SELECT x.*, {owner} AS owner FROM ({self.changes}) x WHERE {where}" for owner, where in owners
+            ),
             ranked=f"SELECT c.*, sum({given} - {taken}) OVER ({within}) AS owners, "
             f"row_number() OVER ({within} ORDER BY {order}) AS place FROM owned c",
             nearest="SELECT * FROM ranked r WHERE r.place = 1",
@@ -528,7 +529,7 @@ class Changes:
         return sorted(kept, key=lambda row: (*record(row)[:2], row["life"] or "", row["offset"])), total
 
     def any(self) -> bool:
-        """Whether the partition ever changed hands."""
+        """Return whether the partition ever changed hands."""
         return bool(records(self.reader, f"SELECT 1 AS found FROM ({self.changes}) x LIMIT 1", **self.values))
 
 
@@ -545,12 +546,6 @@ class Sides:
     def owner(self) -> str | None:
         """The member that had the partition at the moment, by the change before it, else by the one after."""
         return self.last.to_member_id if self.last else self.next.from_member_id if self.next else None
-
-    def nearer(self, other: Sides) -> Sides:
-        """Keep of each side the change that is nearer to the moment."""
-        lasts, nexts = filter(None, (self.last, other.last)), filter(None, (self.next, other.next))
-        last = max(lasts, key=attrgetter("offset"), default=None)
-        return Sides(last, min(nexts, key=attrgetter("offset"), default=None), is_by_name=self.is_by_name)
 
 
 def _sides(before: Record | None, after: Record | None) -> Sides:

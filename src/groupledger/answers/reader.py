@@ -241,7 +241,10 @@ def store_settings(location: str, conf: Mapping[str, str], given: Mapping[str, s
     """
     found = _URL.match(location)
     scheme = found["scheme"].lower() if found is not None else ""
-    settings = {name.removeprefix(_HADOOP): _expanded(value) for name, value in conf.items()}
+    settings = {
+        name.removeprefix(_HADOOP): _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value)
+        for name, value in conf.items()
+    }
     if found is None or scheme not in S3 + AZURE + GOOGLE:
         raise Fault("STORE_UNKNOWN", f"{location} is on no object store; expected {', '.join(S3 + AZURE + GOOGLE)}")
     if given:
@@ -249,10 +252,6 @@ def store_settings(location: str, conf: Mapping[str, str], given: Mapping[str, s
     if scheme in S3:
         return _of_s3(found["host"], settings)
     return _of_azure(found, settings) if scheme in AZURE else _of_google(settings)
-
-
-def _expanded(value: str) -> str:
-    return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value)
 
 
 def _of_s3(bucket: str, settings: Mapping[str, str]) -> StoreSettings:

@@ -142,7 +142,11 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
         generation=chosen["number"],
         previous_snapshot_id=previous,
         members=_with_absences(reader, chosen, moves(() if before is None else before.members, after.members)),
-        results=tuple(_result(row) for row in results if row["snapshot_id"] == snapshot_id),
+        results=tuple(
+            from_row(Result, row, attributed_to=None if row["attributed_to"] is None else tuple(row["attributed_to"]))
+            for row in results
+            if row["snapshot_id"] == snapshot_id
+        ),
         findings=_findings(reader, chosen),
         same_generation=tuple(row["snapshot_id"] for row in same_number),
         others=others,
@@ -201,11 +205,6 @@ def _results(reader: Reader, chosen: Record, snapshot_ids: list[str]) -> list[Re
     columns = ", ".join(f"t.{name}" for name in ("cluster_id", "group_id", "snapshot_id", "round", *Result.__slots__))
     query = f"SELECT {columns} FROM current_rebalances t WHERE {condition} AND {which} ORDER BY t.scenario, t.round"
     return records(reader, query, **values, **ids)
-
-
-def _result(row: Record) -> Result:
-    names = row["attributed_to"]
-    return from_row(Result, row, attributed_to=None if names is None else tuple(names))
 
 
 def _leader_writes(reader: Reader, chosen: Record) -> tuple[str, ...]:

@@ -66,11 +66,8 @@ def _rows(reader: Reader, kind: type[R], rows: str, order: str, values: dict[str
     """Return rows as the fold has them: moments in milliseconds, lists and structs as tuples."""
     columns = ", ".join(f"t.{name}" for name in kind._fields)
     found = records(reader, f"SELECT {columns} FROM {rows} ORDER BY t.offset, t.{order}", **values)
-    return [kind(*(_value(name, row[name]) for name in kind._fields)) for row in found]
-
-
-def _value(name: str, value: Any) -> Any:
-    return millis(value) if name == "observed_at" else as_tuples(value)
+    read: dict[str, Any] = {name: millis if name == "observed_at" else as_tuples for name in kind._fields}
+    return [kind(*(of(row[name]) for name, of in read.items())) for row in found]
 
 
 # Members of a recorded group as `plan-migration` rehearses them, and as `simulate --from-ledger` continues with them.
@@ -247,7 +244,7 @@ class Gaps:
     begins_late: tuple[int, ...]
 
     def hold_all(self, one: TenureCommits, following: TenureCommits | None) -> bool:
-        """Whether no record is missing from when a member took a partition to when the next one did.
+        """Return whether no record is missing from when a member took a partition to when the next one did.
 
         A member of the first snapshot may have had it before: it is known to have committed nothing only if it was
         there from the beginning.

@@ -86,7 +86,12 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
         total = len(rows)
     members = assigned(reader, rows)
     found = [_skew(row, members.get(row["snapshot_id"], ()), weights) for row in rows]
-    found.sort(key=_rank)
+    found.sort(
+        key=lambda of: (
+            *((of.least_weight or 0) - (of.most_weight or 0), of.least - of.most, -of.most, -of.members),
+            *(of.cluster_id, of.group_id),
+        )
+    )
     notes = () if found else (why_empty(reader, within.from_the_beginning, with_members=NO_MEMBERS_NOW),)
     return Skews(within, tuple(found[:limit]), total, notes)
 
@@ -123,11 +128,6 @@ def _skew(row: Record, members: Sequence[AssignedMember], weights: Weights | Non
         unweighted=0 if weights is None else sum(place not in weights for load in found for place in load.partitions),
         loads=tuple(found),
     )
-
-
-def _rank(of: Skew) -> tuple[object, ...]:
-    heavy = (of.most_weight or 0) - (of.least_weight or 0)
-    return -heavy, -(of.most - of.least), -of.most, -of.members, of.cluster_id, of.group_id
 
 
 # How much members read in their own rack, where racks are known.

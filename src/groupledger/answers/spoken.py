@@ -55,7 +55,7 @@ def assignor_of(group_type: str, assignor: str | None, members: int) -> str | No
 
 
 def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:
-    """`m3-895c joined; partitions added to payments; perhaps audit deleted`; members by the names given."""
+    """Format as `m3-895c joined; partitions added to payments; perhaps audit deleted`; members by the names given."""
     by_kind: dict[tuple[str, bool], list[str]] = {}
     for cause in causes:
         by_kind.setdefault((cause.kind, cause.possible), []).append(names.get(cause.about or "", cause.about or ""))
@@ -75,7 +75,7 @@ def _few(kind: str, names: list[str]) -> str:
 
 
 def numbered(of: int, what: str) -> str:
-    """`1 group`, `2,000 groups`."""
+    """Format as `1 group`, `2,000 groups`."""
     return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"
 
 

@@ -12,6 +12,7 @@ from groupledger.answers.reader import ingest_findings
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import by_group, from_row, group_of, one_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.spoken import OF_MEMBERS
 from groupledger.answers.states import BASELINE
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, Severity
 
@@ -187,11 +188,14 @@ def _last(reader: Reader, within: Scope, rows: Sequence[Record]) -> list[Record]
 
 
 def _storm(row: Record, why: Sequence[StateChange], findings: Sequence[Record], flapping: Sequence[Record]) -> Storm:
-    labels = _labels(why)
+    rows = [member for each in why for side in (each.before, each.after) if side is not None for member in side.members]
+    # the name that outlives a restart: the instance id, else the client id, else the member id
+    labels = {each["member_id"]: each["group_instance_id"] or each["client_id"] or each["member_id"] for each in rows}
     causes, members = Counter[str](), Counter[str]()
     for each in why:
         causes.update({cause.kind.value for cause in each.causes})
-        members.update({labels.get(name, name) for name in _members_in(each)})
+        about = {cause.about for cause in each.causes if cause.about is not None and cause.kind in OF_MEMBERS}
+        members.update({labels.get(name, name) for name in about})
     for found in findings:
         member: str | None = found["member_id"]
         if member is not None:
@@ -211,18 +215,6 @@ def _storm(row: Record, why: Sequence[StateChange], findings: Sequence[Record], 
         partitions=tuple(Share(f"{each['topic']}-{each['partition']}", each["n"]) for each in flapping),
         findings=tuple(Share(*each) for each in ordered),
     )
-
-
-def _members_in(each: StateChange) -> set[str]:
-    """Return the members that causes are about."""
-    kinds = ("member-", "subscription-", "rack-")
-    return {cause.about for cause in each.causes if cause.about is not None and cause.kind.value.startswith(kinds)}
-
-
-def _labels(why: Sequence[StateChange]) -> dict[str, str]:
-    """Map member ids to the name that outlives a restart: the instance id, else the client id, else the member id."""
-    rows = [row for each in why for side in (each.before, each.after) if side is not None for row in side.members]
-    return {row["member_id"]: row["group_instance_id"] or row["client_id"] or row["member_id"] for row in rows}
 
 
 def _findings(reader: Reader, rebalances: Mapping[GroupKey, Sequence[Record]]) -> list[Record]:

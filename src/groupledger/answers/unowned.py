@@ -554,7 +554,7 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
 
 
 def describe(stretch: Stretch) -> str:
-    """`clicks-1 had no owner for 12.400 s, from 2026-11-21T13:51:29.462Z to 2026-11-21T13:51:41.862Z`."""
+    """Format as `clicks-1 had no owner for 12.4 s, from 2026-11-21T13:51:29.462Z to 2026-11-21T13:51:41.862Z`."""
     since = "from before" if stretch.from_before else "from"
     until = iso(stretch.until)
     end = f"on (still at {until}, as far as known)" if stretch.open_ended else f"to {until}"

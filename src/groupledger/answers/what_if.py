@@ -86,6 +86,9 @@ def what_if(
     scenario = _scenario(assignor or _assignor(side), side, counts, after)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
     found = tuple(_moves(before, after, given))
+    lost, got = (Counter(place for each in found for place in getattr(each, name)) for name in ("revoked", "added"))
+    topics = {topic for member in scenario["members"] for topic in member["topics"]}
+    partition_count = sum(counts[topic][1] for topic in topics)
     held = [len(_held(row)) for row in side.members]
     would = [len(each.assigned) for each in found if each.stays]
     return WhatIf(
@@ -98,8 +101,8 @@ def what_if(
         joined=tuple(row["member_id"] for row in new),
         gone=tuple(sorted(gone)),
         members=found,
-        moves=_moved(found),
-        unassigned=_partitions(scenario) - len({place for each in found if each.stays for place in each.assigned}),
+        moves=(lost & got).total(),
+        unassigned=partition_count - len({place for each in found if each.stays for place in each.assigned}),
         most_before=max(held),
         least_before=min(held),
         most=max(would),
@@ -233,17 +236,3 @@ def _moves(
         name = row["member_id"]
         identity = (name, row["client_id"], row["group_instance_id"])
         yield MemberMove(*identity, name in stay, _held(row), given.get(name, ()) if name in stay else ())
-
-
-def _moved(members: Sequence[MemberMove]) -> int:
-    """Count partitions that one member has and another would have."""
-    lost = Counter(place for each in members for place in each.revoked)
-    got = Counter(place for each in members for place in each.added)
-    return (lost & got).total()
-
-
-def _partitions(scenario: dict[str, Any]) -> int:
-    """Count the partitions of the topics that members subscribe to."""
-    named = {topic for member in scenario["members"] for topic in member["topics"]}
-    counts = [scenario["topics"][topic] for topic in sorted(named)]
-    return sum(count["partitions"] if isinstance(count, dict) else count for count in counts)
