@@ -73,6 +73,14 @@ class Cut(NamedTuple):
     counted: bool = False
 
 
+def _same(side: str, names: tuple[str, ...]) -> str:
+    return " AND ".join(f"{side}.{name} = t.{name}" for name in names)
+
+
+_THERE = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
+"""The snapshot of a result counts."""
+
+
 def views(cut: Cut = Cut()) -> dict[str, str]:  # noqa: B008 a constant
     """Map each name to its query, ordered so that a view only uses those before it."""
     made = {
@@ -93,8 +101,9 @@ def views(cut: Cut = Cut()) -> dict[str, str]:  # noqa: B008 a constant
         made[CURRENT.format(table.name)] = _result(table, cut)
     made[CURRENT.format(QUARANTINE.name)] = _both(QUARANTINE, "t.stage = 'assign'", "t.stage <> 'assign'", cut)
     made[CURRENT.format(VIOLATIONS.name)] = _both(VIOLATIONS, "t.scenario IS NOT NULL", "t.scenario IS NULL", cut)
+    newest = "SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks'"
     for table in (CALLBACKS, METRICS):
-        made[CURRENT.format(table.name)] = _derived(table)
+        made[CURRENT.format(table.name)] = _committed(table, f"r.sequence = ({newest})", Cut())
     made[NOT_LISTED] = _not_listed()
     return made
 
@@ -144,8 +153,7 @@ def _superseded(table: Table) -> str:
 def _ranked(table: Table, key: tuple[str, ...], where: str = "") -> str:
     """Select committed rows, with `newest` = 1 for those of the last attempt with this key."""
     order = f"rank() OVER (PARTITION BY {_columns(key)} ORDER BY r.sequence DESC) AS newest"
-    condition = f" WHERE {where}" if where else ""
-    return f"SELECT {_columns(table)}, {order} {_with_run(table)}{condition}"
+    return f"SELECT {_columns(table)}, {order} {_with_run(table)}" + (f" WHERE {where}" if where else "")
 
 
 def _ownership(cut: Cut) -> str:
@@ -176,17 +184,13 @@ def _few(table: Table, is_result: str) -> str:
         f"SELECT 1 FROM {REBALANCES.name} n JOIN current_runs q ON q.attempt_id = n.attempt_id "
         f"WHERE {_same('n', _RESULT_KEY)} AND q.sequence > r.sequence"
     )
-    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
-    return (
-        f"SELECT {_columns(table)} {_with_run(table)} WHERE {is_result} AND EXISTS ({there}) AND NOT EXISTS ({again})"
-    )
+    return f"{_committed(table, f'{is_result} AND EXISTS ({_THERE})', Cut())} AND NOT EXISTS ({again})"
 
 
 def _latest_results(cut: Cut) -> str:
-    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
     return (
         f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id FROM ({_ranked(REBALANCES, _RESULT_KEY)}) t "
-        "WHERE t.newest = 1" + (f" AND EXISTS ({there})" if cut.refolds else "")
+        "WHERE t.newest = 1" + (f" AND EXISTS ({_THERE})" if cut.refolds else "")
     )
 
 
@@ -211,11 +215,6 @@ def _both(table: Table, is_result: str, is_fact: str, cut: Cut) -> str:
         latest = f"SELECT 1 FROM {LATEST_RESULTS} l WHERE {_same('l', (*_RESULT_KEY[:3], c.ATTEMPT_ID))}"
         results = f"SELECT {_columns(table)} FROM {table.name} t WHERE {is_result} AND EXISTS ({latest})"
     return f"{_fact(table, is_fact, cut)}\nUNION ALL\n{results}"
-
-
-def _derived(table: Table) -> str:
-    newest = "SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks'"
-    return _committed(table, f"r.sequence = ({newest})", Cut())
 
 
 def _not_listed() -> str:
@@ -246,10 +245,6 @@ def _not_listed() -> str:
         "t.cluster_id AND f.topic = t.topic WHERE t.newest = 1 AND t.partition_count IS NULL "
         "AND (t.valid_from IS NOT NULL OR f.topic IS NULL)"
     )
-
-
-def _same(side: str, names: tuple[str, ...]) -> str:
-    return " AND ".join(f"{side}.{name} = t.{name}" for name in names)
 
 
 if __name__ == "__main__":
