@@ -8,7 +8,7 @@ export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
+.PHONY: help ready setup demo docs test check bench bench-job parity properties frozen mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_structure.py
+
+frozen: setup  ## What every command, notebook cell and page shows, compared with the digests of tests/frozen (about a minute)
+	@$(BIN)/python -m tests.frozen.outputs
 
 parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of each kind (needs a JDK; about 15 minutes)
 	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.listings import findings, groups, runs
 from groupledger.answers.reader import LedgerReader
-from groupledger.cli.engine_errors import explained, foreign_errors
+from groupledger.cli.exits import explained, foreign_errors
 from groupledger.core.faults import Fault
 from groupledger.core.ledger import VERSION_PROPERTY
 from groupledger.pipeline.assign import assign

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.states import CONSUMER
 from groupledger.core import conversion as c
-from groupledger.core.protocol.client_library import (
+from groupledger.core.protocol.compatibility import (
     JAVA_WRITER,
     LIBRARIES,
     SPEAK_KIP_848,

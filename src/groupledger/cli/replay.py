@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_scope
-from groupledger.cli.output import Column, plain
+from groupledger.cli.output import plain
 from groupledger.cli.scripts import plain_entry
 
 if TYPE_CHECKING:
@@ -109,19 +110,19 @@ def _under_assignor(
     with job.output.status(f"computing {assignor}"):
         summary = assign(spark, other.config, other.invocation(None))
     answer = replayed(job.reader(), asked, name, limit)
-    _tell_replayed(job.output, answer, assignor, wide=wide)
+    _print_replayed(job.output, answer, assignor, wide=wide)
     job.output.result(
         {"status": "done", "command": "replay", "run_id": summary.run_id, "assignor": assignor, **plain(answer)}
     )
 
 
-def _tell_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bool) -> None:
+def _print_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bool) -> None:
     for note in answer.notes:
         output.line(note)
     if not answer.total:
         return
-    told = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
-    output.title(f"{told}, as they were and under {assignor}")
+    text = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
+    output.title(f"{text}, as they were and under {assignor}")
     kinds = (
         ("partitions that went to another member", "gained"),
         ("partitions that had to be given up", "revoked"),
@@ -163,14 +164,14 @@ def _verified(job: Job, run_id: str) -> None:
     spark = job.spark_for_ledger()
     with job.output.status("making the run again"):
         answer = verify(spark, job.place(), job.config, run_id)
-    _tell_verified(job.output, answer)
+    _print_verified(job.output, answer)
     status = "done" if answer.same else "different"
     job.output.result({"status": status, "command": "replay", **plain(answer)})
     if not answer.same:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def _tell_verified(output: Output, answer: Verification) -> None:
+def _print_verified(output: Output, answer: Verification) -> None:
     words = {True: "the same", False: "different", None: "as many"}
     output.table(
         ("table", "rows committed", "rows made now", "they are"),
@@ -205,7 +206,7 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
         else:
             journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
     wrong = [entry for entry in journal if entry.error is not None]
-    _tell(job.output, journal, wrong, limit)
+    _print_journal(job.output, journal, wrong, limit)
     job.output.line(_basis(len(calls), len(log.commits)))
     job.output.result(
         {
@@ -223,13 +224,13 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
 
 def _basis(calls: int, commits: int) -> str:
     """Return what the replay rests on."""
-    told = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
+    text = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
     if commits:
-        return f"{told}, {numbered(commits, 'offset commit')}"
-    return f"{told}; the ledger has no offset commit of the group, so one record of each partition per generation"
+        return f"{text}, {numbered(commits, 'offset commit')}"
+    return f"{text}; the ledger has no offset commit of the group, so one record of each partition per generation"
 
 
-def _tell(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limit: int) -> None:
+def _print_journal(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limit: int) -> None:
     counted = Counter((entry.callback.value, entry.did, entry.error is None) for entry in journal)
     output.title("What the listener did")
     output.table(("callback", "did", "well", "times"), [(*what, times) for what, times in sorted(counted.items())])

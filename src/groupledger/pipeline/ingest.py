@@ -44,7 +44,7 @@ from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.few_records import FewRecords, few_records, gather
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
 from groupledger.pipeline.invocation import Invocation, Timings
-from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_TELLING
+from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_MARKING
 from groupledger.pipeline.past import (
     COPIES,
     KNOWN,
@@ -275,10 +275,10 @@ class Work:
         mine = self._mine(tables.LOG_RECORDS)
         appended = [written.rows for written in self.written if written.table == tables.LOG_RECORDS.name]
         # an attempt that is made again has appended nothing here, and may be large
-        tells_commits = not appended or sum(appended) >= WORTH_TELLING
-        extent = touched(mine, tells_commits=tells_commits).persist()
+        counts_commits = not appended or sum(appended) >= WORTH_MARKING
+        extent = touched(mine, counts_commits=counts_commits).persist()
         try:
-            new = self._take_positions(mine, extent, tells_commits=tells_commits)
+            new = self._take_positions(mine, extent, counts_commits=counts_commits)
             return self._folded(new, into_files=into_files) if new.number else None
         finally:
             extent.unpersist()
@@ -302,9 +302,9 @@ class Work:
                 self.counts[f"{count.cluster_id}/{count.name}"] += count.rows
         return folded
 
-    def _take_positions(self, mine: DataFrame, extent: DataFrame, *, tells_commits: bool) -> NewRecords:
+    def _take_positions(self, mine: DataFrame, extent: DataFrame, *, counts_commits: bool) -> NewRecords:
         """Say first and last offset of each log partition that was read, and how many records are new."""
-        commits = F.sum(COMMITS) if tells_commits else F.lit(0)
+        commits = F.sum(COMMITS) if counts_commits else F.lit(0)
         ends = extent.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
             F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.unix_millis(F.max(NEWEST)), F.sum(RECORDS), commits
         )

@@ -25,11 +25,10 @@ from groupledger.core.log.lines import (
     LOG_FIELDS,
     NO_VALUES,
     OFFSET_COMMIT_LEFT_OUT,
-    OFFSET_COMMITS,
     TOPIC,
     log_record,
 )
-from groupledger.core.wire.offsets_log import CONTROL_KEYS
+from groupledger.core.wire.offsets_log import CONTROL_KEYS, OFFSET_COMMITS
 from groupledger.sources.files import Files, open_table, paths
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import (

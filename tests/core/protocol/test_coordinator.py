@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Subscription
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.coordinator import Coordinator, Registered, choose_assignor
 from groupledger.core.protocol.simulator import Script, simulate
 

@@ -9,7 +9,7 @@ from groupledger.core.custom.group import Protocol, cooperative_step
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Subscription
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.rounds import ClassicGroup
 from groupledger.core.protocol.settlement import Pace

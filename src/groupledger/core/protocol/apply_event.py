@@ -12,7 +12,8 @@ from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_library import SUPPORTED, habits_of, protocol_of, require_played
+from groupledger.core.protocol.client_library import habits_of, require_played
+from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.refusals import (
     BAD_EVENT,

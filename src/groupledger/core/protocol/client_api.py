@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 
 PartitionSet = frozenset[TopicPartition]
 NOTHING: PartitionSet = frozenset()

@@ -16,7 +16,8 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, Times
-from groupledger.core.protocol.client_library import BAD_CLIENT, LIBRARIES, ByteCode, ClientLibrary, require_assignors
+from groupledger.core.protocol.client_library import BAD_CLIENT, ClientLibrary, require_assignors
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.consumer_group.settings import (
     ConsumerGroupSettings,
     StreamsGroupSettings,

@@ -25,7 +25,8 @@ from groupledger.core.protocol.client_api import (
     Subscription,
     call,
 )
-from groupledger.core.protocol.client_library import JAVAS, ByteCode, Habits
+from groupledger.core.protocol.client_library import JAVAS, Habits
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.topic_patterns import matching
 from groupledger.core.rebalance.step import Form

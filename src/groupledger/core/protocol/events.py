@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, replace
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.rebalance.registry import JAVA
 
 COOPERATIVE_STICKY = ("cooperative-sticky",)

@@ -20,7 +20,8 @@ from groupledger.core.custom.contract import Texts, assign_custom
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol.client_api import Seat, Subscription
-from groupledger.core.protocol.client_library import CLIENTS_EAGER, ByteCode
+from groupledger.core.protocol.client_library import CLIENTS_EAGER
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.consumer import PartitionCounts
 from groupledger.core.rebalance.step import Form, assign_round, hold_back, three_sets
 from groupledger.core.scenarios.form import through_user_data

@@ -13,7 +13,7 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_library import LIBRARIES, ByteCode, libraries
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode, libraries
 from groupledger.core.protocol.migration import GroupClient
 from groupledger.core.protocol.recorded import CLASSIC, CONSUMERS, assigned_partitions
 

@@ -21,14 +21,8 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.apply_event import HAPPENS
 from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.client_library import (
-    BAD_CLIENT,
-    LIBRARIES,
-    ByteCode,
-    read_client_library,
-    require_assignors,
-    stand_in,
-)
+from groupledger.core.protocol.client_library import BAD_CLIENT, read_client_library, require_assignors, stand_in
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
 from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.metrics import of_simulation, whole
 from groupledger.core.protocol.ownership import DoubleOwner
@@ -50,7 +44,6 @@ from groupledger.core.protocol.settings_json import (
 )
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round, Settlement, TimedEnd
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate_all
-from groupledger.core.protocol.ways import OtherWay, ways_of
 from groupledger.core.rebalance.registry import JAVA
 from groupledger.core.rebalance.step import Form
 from groupledger.core.text import json_text
@@ -88,17 +81,16 @@ def simulate_lines(
     custom: Mapping[str, CustomAssignor] | None = None,
     *,
     metrics: bool = False,
-    ways: bool = False,
 ) -> Iterator[str]:
     """One result line for each script line, in order; a line that cannot be played becomes an error."""
     numbered = enumerate(lines, 1)
     while some := list(islice(numbered, TOGETHER)):
-        for result in _play_some(some, custom, metrics=metrics, ways=ways):
+        for result in _play_some(some, custom, metrics=metrics):
             yield json_text(result)
 
 
 def _play_some(
-    lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None, *, metrics: bool, ways: bool
+    lines: list[tuple[int, str]], custom: Mapping[str, CustomAssignor] | None, *, metrics: bool
 ) -> Iterator[dict[str, Any]]:
     read = [(number, *read_line(line)) for number, line in lines]
     results = iter(simulate_all([script for *_, script in read if isinstance(script, Script)], custom))
@@ -108,8 +100,6 @@ def _play_some(
             if isinstance(result, Fault):
                 raise result
             found = result_of(name, result, metrics=metrics)
-            if ways and isinstance(script, Script):
-                _add_ways(found, ways_of(script, result, custom))
         except Fault as fault:
             found = refused_line(name, number, fault)
         yield found
@@ -142,15 +132,6 @@ def _stand_ins(settlements: Iterable[Settlement]) -> list[str]:
             note = stand_in(library.get(took.leader or "", JAVA), took.assignor or "")
             found |= {} if note is None else {note: None}
     return list(found)
-
-
-def _add_ways(result: dict[str, Any], found: list[list[OtherWay]]) -> None:
-    """The other ways of each event, beside what came of it."""
-    for event, others in zip(result["events"], found, strict=True):
-        event["ways"] = [
-            {"cause": each.cause, "rounds": each.rounds, "calls": [_call(call) for call in each.calls]}
-            for each in others
-        ]
 
 
 def read_line(line: str) -> tuple[Any, Script | Fault]:

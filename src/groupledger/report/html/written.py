@@ -46,7 +46,7 @@ class WrittenReport:
 def write_report(
     reader: Reader, asked: RequestedScope, place: Path, limit: int, doing: Callable[[str], None] = lambda _: None
 ) -> WrittenReport:
-    """Write the index, and pages of the `limit` worst groups; `doing` is told which one is next.
+    """Write the index, and pages of the `limit` worst groups; `doing` gets the name of the next one.
 
     Raises Fault: REPORT_MISSING without the libraries, FOREIGN_FOLDER, and as `scope.scope`.
     """
@@ -169,8 +169,8 @@ class ReportFolder:
 def _listed(place: Path) -> Iterator[str]:
     """Return our files in the folder, by its list, ignoring names that our files never have."""
     try:
-        told = json.loads((place / LIST).read_text(encoding="utf-8"))
-        names = [str(name) for name in told["files"]]
+        found = json.loads((place / LIST).read_text(encoding="utf-8"))
+        names = [str(name) for name in found["files"]]
     except FileNotFoundError:
         if next(_others(place), None) is not None:
             raise _foreign(place) from None
