@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.answers.columns import Column, table
 from groupledger.answers.names import NO_RECORD
 from groupledger.answers.rebalance import MemberMove, Rebalance
-from groupledger.answers.spoken import numbered, told_apart
+from groupledger.answers.spoken import numbered
 from groupledger.cli.output import plain, room
 from groupledger.core.moments import clock, iso
 from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
@@ -74,13 +74,14 @@ RebalanceOrListings = Rebalance | list["Listing"]
 def as_json(answer: RebalanceOrListings) -> dict[str, Any]:
     """Convert the answer to JSON values; a listing's rows become objects."""
     if isinstance(answer, list):
-        return {listing.title: _listing_json(listing) for listing in answer}
+        return {
+            each.title: {
+                "total": each.total,
+                "rows": [plain(dict(zip(each.columns, row, strict=True))) for row in each.rows],
+            }
+            for each in answer
+        }
     return {"rebalance": plain(answer)}
-
-
-def _listing_json(listing: Listing) -> dict[str, Any]:
-    rows = [dict(zip(listing.columns, row, strict=True)) for row in listing.rows]
-    return {"total": listing.total, "rows": plain(rows)}
 
 
 def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
@@ -101,8 +102,7 @@ def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> No
         output.line(f"none: {listing.why or WHY_EMPTY[listing.title]}")
     columns = [_column(listing, at) for at in range(len(listing.columns))]
     output.fitted(columns, rows, wide=wide)
-    if listing.left_off:
-        output.line(f"... and {listing.left_off:,} more (--limit)")
+    output.left_off(listing.left_off)
 
 
 def _with_short_times(rows: Sequence[Sequence[Any]]) -> tuple[str, Sequence[Sequence[Any]]]:
@@ -175,10 +175,7 @@ def _print_members(output: Output, members: Sequence[MemberMove], limit: int | N
     shown = members
     if limit is not None and len(members) > limit:
         shown = sorted(members, key=lambda move: move.stays and not (move.added or move.revoked))[:limit]
-    ids = [move.member_id for move in shown]
-    short, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
-    if start:
-        output.line(f"member ids begin with {start}")
+    short = output.names((move.member_id for move in shown), wide=wide)
     states = {each.member_id: " (away)" * each.is_away if each.stays else " (gone)" for each in shown}
     output.table(*table(MemberMove, shown, {name: short[name] + state for name, state in states.items()}))
     if len(shown) < len(members):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.columns import Column
-from groupledger.answers.spoken import spans, told_apart
+from groupledger.answers.spoken import spans
 from groupledger.cli.options import Job, read_point, takes_config
 from groupledger.core.moments import iso
 from groupledger.core.text import length
@@ -107,8 +107,7 @@ def print_states(output: Output, answer: GroupDifference, limit: int = 50, *, wi
     output.title(f"partitions: {len(answer.moved):,} with another owner")
     joined = {change.about for change in answer.changes if change.kind == "member-joined" and change.about}
     print_members(output, answer.members, joined, limit, wide=wide)
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    output.notes(answer.notes)
 
 
 def _sides(before: ComparedState, after: ComparedState) -> list[tuple[object, ...]]:
@@ -163,13 +162,7 @@ def print_members(
     """Print one line per member that gains or loses anything, joins or leaves; count the unchanged ones."""
     new = set(joined)
     changed = [each for each in members if each.added or each.revoked or not each.stays or each.member_id in new]
-    names, start = (
-        ({each.member_id: each.member_id for each in changed}, "")
-        if wide
-        else told_apart(each.member_id for each in changed)
-    )
-    if start:
-        output.line(f"member ids begin with {start}")
+    names = output.names((each.member_id for each in changed), wide=wide)
 
     def cells(each: MemberMove) -> dict[Column, object]:
         return {
@@ -184,8 +177,7 @@ def print_members(
         }
 
     output.rows(list(map(cells, changed[:limit])), wide=wide)
-    if len(changed) > limit:
-        output.line(f"... and {len(changed) - limit:,} more (--limit)")
+    output.left_off(len(changed) - limit)
     same = len(members) - len(changed)
     if same:
         output.line("1 member keeps what it has" if same == 1 else f"{same:,} members keep what they have")
@@ -203,8 +195,7 @@ def print_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
     output.line(f"most, least of a member: {spread}")
     output.title("members")
     print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"))
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    output.notes(answer.notes)
 
 
 def _changed(answer: WhatIf) -> str:

@@ -82,7 +82,10 @@ class Commands(click.Group):
         except Fault as fault:
             return _report(fault, as_json=as_json)
         except (OutputClosedError, BrokenPipeError, SystemExit):  # click raises the last one, which it reports itself
-            return _pipe_closed()
+            os.dup2(
+                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+            )  # nothing more is written, and it is no error
+            return Exit.PIPE_CLOSED
         return code if isinstance(code, int) else Exit.DONE
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -113,12 +116,6 @@ def _report(fault: Fault, *, as_json: bool) -> int:
         print_json({"status": "failed", "code": fault.code, "message": message})
     say(f"groupledger: {message} [{fault.code}]")
     return EXIT_BY_CODE.get(fault.code, Exit.USAGE)
-
-
-def _pipe_closed() -> int:
-    """Handle a closed output: nothing more is written, and it is not reported as an error."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return Exit.PIPE_CLOSED
 
 
 LEDGER, JVM_OUTPUT = "groupledger.ledger", "groupledger.jvm_output"

@@ -85,7 +85,13 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
     output.line(f"{iso(state.observed_at)}  {state.state}  [{state.snapshot_id}]")
     if at is not None:
         output.line(f"{'in force' if state.observed_at <= at else 'under way'} at {iso(at)}")
-    _print_before(output, answer)
+    before = answer.before
+    if before is not None:
+        ago = length(state.observed_at - before.observed_at)
+        number = "" if before.generation is None else f" generation {before.generation},"
+        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
+    for gap in state.gaps:
+        output.line(f"gap since the snapshot before: {gap}")
     output.title("cause")
     _print_causes(output, answer)
     output.title("changed hands")
@@ -108,17 +114,7 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
             for each in state.others
         ]
         output.table(["recorded", "type", "incarnation", "kind", "explained by"], rows[:MOST_SHOWN])
-        _print_rest(output, len(rows))
-
-
-def _print_before(output: Output, answer: Explanation) -> None:
-    state, before = answer.rebalance, answer.before
-    if before is not None:
-        ago = length(state.observed_at - before.observed_at)
-        number = "" if before.generation is None else f" generation {before.generation},"
-        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
-    for gap in state.gaps:
-        output.line(f"gap since the snapshot before: {gap}")
+        output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
 
 
 def _print_causes(output: Output, answer: Explanation) -> None:
@@ -158,21 +154,19 @@ def _print_unowned(output: Output, answer: Explanation) -> None:
         for (since, until), places in together.items()
     ]
     output.table(["since", "for", "partitions", "which"], rows[:MOST_SHOWN])
-    _print_rest(output, len(rows))
+    output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
 
 
 def _print_moves(output: Output, answer: Explanation) -> None:
     """Print one line per pair of members between which partitions moved."""
     from groupledger.answers.audit import SAME
-    from groupledger.answers.spoken import NOBODY, spans, told_apart
+    from groupledger.answers.spoken import NOBODY, spans
     from groupledger.cli.answers import least
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:
         pairs.setdefault((each.from_member_id or NOBODY, each.to_member_id or NOBODY), []).append(each)
-    names, start = told_apart(name for pair in pairs for name in pair if name != NOBODY)
-    if start:
-        output.line(f"member ids begin with {start}")
+    names = output.names(name for pair in pairs for name in pair if name != NOBODY)
     rows = [
         (*(names.get(name, NOBODY) for name in pair), len(some), spans((each.topic, each.partition) for each in some))
         for pair, some in pairs.items()
@@ -180,7 +174,7 @@ def _print_moves(output: Output, answer: Explanation) -> None:
     if not rows:
         output.line("nothing")
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
-    _print_rest(output, len(rows))
+    output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
     state = answer.rebalance
     result = state.compared
     if result is not None:
@@ -193,8 +187,3 @@ def _print_moves(output: Output, answer: Explanation) -> None:
                 if finding.partition(":")[0] in RULES:
                     output.line(f"invalid, {finding}")
         output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, state.leader_writes)}")
-
-
-def _print_rest(output: Output, number: int) -> None:
-    if number > MOST_SHOWN:
-        output.line(f"... and {number - MOST_SHOWN:,} more (--json has all)")

@@ -74,10 +74,8 @@ def print_hand_overs(output: Output, answer: GroupHandOvers, limit: int, *, wide
     lines = _lines([each for each in answer.hand_overs if wide or each.verdict not in QUIET])
     if lines:
         _print_lines(output, lines[:limit], wide=wide)
-        if len(lines) > limit:
-            output.line(f"... and {len(lines) - limit:,} more (--limit)")
-    for note in answer.notes:
-        output.line(f"note: {note}")
+        output.left_off(len(lines) - limit)
+    output.notes(answer.notes)
 
 
 def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:

@@ -26,7 +26,7 @@ from groupledger.core.secrets import without_values
 from groupledger.core.text import cell, json_text, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import Console
 
@@ -50,6 +50,26 @@ class Output:
         said = visible(without_values(text))
         for each in in_lines(said, _terminal()) if sys.stdout.isatty() else (said,):
             _print(each)
+
+    def left_off(self, number: int, what: str = "more", how: str = "--limit") -> None:
+        """Print how many rows are not shown, if any, and how to see them."""
+        if number > 0:
+            self.line(f"... and {number:,} {what} ({how})")
+
+    def names(self, ids: Iterable[str], *, wide: bool = False, what: str = "member ids") -> dict[str, str]:
+        """Return the short form of each id, and print the beginning that all of them lack; `wide`: ids in full."""
+        from groupledger.answers.spoken import told_apart
+
+        full = list(ids)
+        names, start = ({name: name for name in full}, "") if wide else told_apart(full)
+        if start:
+            self.line(f"{what} begin with {start}")
+        return names
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Print notes, a line each."""
+        for note in notes:
+            self.line(f"note: {note}")
 
     def title(self, text: str) -> None:
         """Print a heading for a person, with a blank line before it."""

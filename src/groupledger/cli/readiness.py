@@ -132,5 +132,4 @@ def _print_forecast(output: Output, forecast: Forecast) -> None:
         [Column("member"), Column("now", least=10), Column("then", least=10)],
         [(short[each.member_id], spans(each.before), spans(each.after)) for each in changed[:MEMBERS_SHOWN]],
     )
-    if len(changed) > MEMBERS_SHOWN:
-        output.line(f"... and {len(changed) - MEMBERS_SHOWN:,} members more (--json has all)")
+    output.left_off(len(changed) - MEMBERS_SHOWN, "members more", how="--json has all")

@@ -132,30 +132,25 @@ def _print_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bo
     rows = [(words, getattr(answer.happened, name), getattr(answer.replayed, name)) for words, name in kinds]
     output.table(("", "happened", assignor), rows)
     output.title("By group, the greatest difference first")
-    output.fitted(_COLUMNS, [_row(group) for group in answer.groups], wide=wide)
-    if len(answer.groups) < answer.total:
-        output.line(f"... and {answer.total - len(answer.groups):,} more groups (--limit)")
+    output.rows(list(map(_cells, answer.groups)), wide=wide)
+    output.left_off(answer.total - len(answer.groups), "more groups")
     output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
 
 
-_COLUMNS = (
-    Column("group", least=12),
-    Column("cluster", rank=2),
-    Column("rebalances"),
-    Column("gained"),
-    Column("then"),
-    Column("given up"),
-    Column("then"),
-    Column("uneven", rank=1),
-    Column("then", rank=1),
-)
-"""Each number as recorded, and as it would have been."""
-
-
-def _row(group: ReplayedGroup) -> tuple[object, ...]:
+def _cells(group: ReplayedGroup) -> dict[Column, object]:
+    """Return each number as recorded, and as it would have been."""
     was, then = group.happened, group.replayed
-    pairs = ((was.gained, then.gained), (was.revoked, then.revoked), (was.spread, then.spread))
-    return (group.group_id, group.cluster_id, group.rebalances, *(number for pair in pairs for number in pair))
+    return {
+        Column("group", least=12): group.group_id,
+        Column("cluster", 2): group.cluster_id,
+        Column("rebalances"): group.rebalances,
+        Column("gained"): was.gained,
+        Column("then", place=1): then.gained,
+        Column("given up"): was.revoked,
+        Column("then", place=2): then.revoked,
+        Column("uneven", 1): was.spread,
+        Column("then", 1, place=3): then.spread,
+    }
 
 
 def _verified(job: Job, run_id: str) -> None:

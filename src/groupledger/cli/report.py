@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from groupledger.answers.columns import details, rows_in, table
-from groupledger.answers.spoken import numbered, told_apart
+from groupledger.answers.spoken import numbered
 from groupledger.cli.options import Job, takes_config, takes_scope
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
@@ -116,9 +116,11 @@ def _command(name: str, of: Report) -> None:
 
 
 def _weights(file: str | None) -> list[Weights]:
-    from groupledger.answers.weights import read_weights
+    if file is None:
+        return []
+    from groupledger.answers.weights import read_weights  # loads pyarrow
 
-    return [] if file is None else [read_weights(file)]
+    return [read_weights(file)]
 
 
 for _name, _report in REPORTS.items():
@@ -146,8 +148,7 @@ def html(job: Job, *, folder: Path, asked: RequestedScope, limit: int) -> None:
     job.output.line(f"{written.index}: {numbered(written.groups, 'group')}, {written.pages:,} with a page")
     for note in written.notes:
         job.output.line(note)
-    if written.pages < written.groups:
-        job.output.line(f"... and {written.groups - written.pages:,} without one (--limit)")
+    job.output.left_off(written.groups - written.pages, "without one")
     job.answered(written, asked.cluster, command="report", report="html", html=plain(written))
 
 
@@ -165,8 +166,7 @@ def print_report(output: Output, answer: Any) -> None:
     _DETAILS[kind.__name__](output, rows)
     for note in answer.notes:
         output.line(note)
-    if answer.total > len(rows):
-        output.line(f"... and {answer.total - len(rows):,} more (--limit)")
+    output.left_off(answer.total - len(rows))
 
 
 def _print_storms(output: Output, groups: Sequence[Storm]) -> None:
@@ -184,12 +184,9 @@ def _print_joins(output: Output, groups: Sequence[GroupJoins]) -> None:
     """Print the members with the most changes, and the busiest hours."""
     for group in groups:
         output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.first, group.last)}")
-        names, start = told_apart(each.name for each in group.members[:MEMBERS_SHOWN])
-        if start:
-            output.line(f"members begin with {start}")
+        names = output.names((each.name for each in group.members[:MEMBERS_SHOWN]), what="members")
         output.table(*table(type(group.members[0]), group.members[:MEMBERS_SHOWN], names))
-        if len(group.members) > MEMBERS_SHOWN:
-            output.line(f"... and {len(group.members) - MEMBERS_SHOWN:,} more (--json has all)")
+        output.left_off(len(group.members) - MEMBERS_SHOWN, how="--json has all")
         if len(group.hours) > 1:
             output.line(f"busiest hours: {', '.join(map(str, group.hours[:HOURS_SHOWN]))}")
 
@@ -238,8 +235,7 @@ def _print_loads(output: Output, group: Skew) -> None:
         shown = (*shown[:MEMBERS_SHOWN], *shown[-MEMBERS_SHOWN:])
     if shown:
         output.table(*table(type(shown[0]), shown, shortened(load.member_id for load in group.loads)))
-    if len(shown) < len(group.loads):
-        output.line(f"... and {len(group.loads) - len(shown):,} members between them (--json has all)")
+    output.left_off(len(group.loads) - len(shown), "members between them", how="--json has all")
     if group.unweighted:
         output.line(f"{group.unweighted:,} partitions have no weight in the file: they count as 0")
 

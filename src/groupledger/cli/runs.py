@@ -543,10 +543,6 @@ def print_demo(job: Job, summary: DemoSummary) -> None:
     print_verdicts(output, [group for group in summary.groups if group.cluster_id == cluster])
     output.title(f"All {computed.groups_in:,} recorded states of all {len(ingested.accounts)} clusters")
     explain_verdicts(output, total(summary.groups))
-    _print_next(output, job)
-
-
-def _print_next(output: Output, job: Job) -> None:
     output.title("Next")
     output.line(f"The ledger is at {job.place()}: Delta tables, each with comments on its columns. Try:")
     for command in NEXT:

@@ -67,8 +67,7 @@ def print_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[obj
     output.table(names, [[_shown(value) for value in row] for row in rows])
     if not rows:
         output.line("no rows")
-    if left_off:
-        output.line(f"... and {left_off:,} more (--limit)")
+    output.left_off(left_off)
 
 
 @click.command(short_help="Create the views of current rows in the ledger's catalog.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.columns import WIDE, Column, differing
-from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, told_apart
+from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short
 from groupledger.cli.options import Job, read_time, takes_config
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock, dates_once
@@ -116,9 +116,7 @@ def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None
     ids = [
         name for each in answer.entries for cause in each.causes if cause.kind in OF_MEMBERS and (name := cause.about)
     ]
-    names, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
-    if start:
-        output.line(f"member ids begin with {start}")
+    names = output.names(ids, wide=wide)
     cluster, group = differing("cluster", clusters, 8), differing("group", groups, 16)
 
     def cells(each: TimelineEntry, time: str) -> dict[Column, object]:
@@ -204,7 +202,5 @@ def _stretch(since: datetime | None, until: datetime | None) -> str:
 
 
 def _print_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
-    if left_off:
-        output.line(f"... and {left_off:,} older (--limit)")
-    for note in notes:
-        output.line(f"note: {note}")
+    output.left_off(left_off, "older")
+    output.notes(notes)

@@ -139,15 +139,14 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
         }
 
     output.rows(list(map(cells, shown)), wide=wide, stacked=MOST_STACKED)
-    _print_rest(output, len(answer.holdings) - len(shown))
+    output.left_off(len(answer.holdings) - len(shown))
     if several:
         output.line()
         lives = [
             (each.cluster_id, each.topic_id, each.partition_count, each.since, each.until) for each in answer.topics
         ]
         output.table(["cluster", "topic id", "partitions", "since", "until"], lives)
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    output.notes(answer.notes)
 
 
 def _owner(holding: Holding) -> str | None:
@@ -188,9 +187,8 @@ def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fal
         }
 
     output.rows(list(map(cells, _together(answer.partitions))), wide=wide, stacked=MOST_STACKED)
-    _print_rest(output, answer.left_off)
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    output.left_off(answer.left_off)
+    output.notes(answer.notes)
 
 
 def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartition]]:
@@ -201,8 +199,3 @@ def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartit
 
 def _alike(each: UnownedPartition) -> tuple[object, ...]:
     return each.cluster_id, each.group_id, each.topic, each.since, each.from_before, each.why, each.snapshot_id
-
-
-def _print_rest(output: Output, number: int) -> None:
-    if number:
-        output.line(f"... and {number:,} more (--limit)")

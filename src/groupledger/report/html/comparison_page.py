@@ -15,21 +15,8 @@ if TYPE_CHECKING:
     from groupledger.report.html.charts import Drawing
 
 HEADS = (
-    "script",
-    "variant",
-    "rounds",
-    "moves",
-    "revoked",
-    "lost",
-    "partition-rounds",
-    "partition-ms",
-    "most",
-    "least",
-    "idle",
-    "read twice",
-    "never read",
-    "two owners",
-    "not settled",
+    *("script", "variant", "rounds", "moves", "revoked", "lost", "partition-rounds", "partition-ms"),
+    *("most", "least", "idle", "read twice", "never read", "two owners", "not settled"),
 )
 MOST_PICTURES = 60
 
