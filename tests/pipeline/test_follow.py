@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.pipeline.follow import PASSING, FollowPace, follow
+from groupledger.pipeline.ingest import PASSING, FollowPace, follow
 
 
 class Turns:

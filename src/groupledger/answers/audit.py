@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.departures import restless
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.joins import SharedId, shared_ids, takeovers
@@ -31,7 +32,7 @@ from groupledger.core.rebalance.findings import (
     UNOWNED,
     Severity,
 )
-from groupledger.core.text import length
+from groupledger.core.text import length, stretch
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -46,6 +47,31 @@ OTHERS_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """What is wrong with a group's records under one code and severity.
+
+    `records`: how many of them. `evidence` is the worst where there is a measure of it, else the last, of
+    `snapshot_id`. `first` and `last` are None where the record is no snapshot, so that its time is not known.
+    """
+
+    code: str
+    severity: Severity
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    records: int = field(metadata=shown("records"))
+    first: datetime | None
+    last: datetime | None
+    evidence: str = field(metadata=shown("evidence", detail=True, place=1))
+    snapshot_id: str | None
+
+    @property
+    @computed(WHEN)
+    def when(self) -> str | None:
+        """From the first record to the last."""
+        return None if self.first is None or self.last is None else stretch(self.first, self.last)
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """What was judged, and what is wrong with it.
 
@@ -57,7 +83,7 @@ class Audit:
     records: int
     groups: int
     computed: int
-    found: tuple[Found, ...]
+    found: tuple[Found, ...] = field(metadata=listed(Found))
     notes: tuple[str, ...]
 
     def failing(self, words: frozenset[str]) -> tuple[Found, ...]:
@@ -167,25 +193,6 @@ def _notes(reader: Reader, within: Scope, judged: tuple[int, int], found: Sequen
 
 _ORDER = {each.code: number for number, each in enumerate(INVARIANTS)}
 _GRAVITY = {severity: number for number, severity in enumerate(Severity)}
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What is wrong with a group's records under one code and severity.
-
-    `records`: how many of them. `evidence` is the worst where there is a measure of it, else the last, of
-    `snapshot_id`. `first` and `last` are None where the record is no snapshot, so that its time is not known.
-    """
-
-    code: str
-    severity: Severity
-    cluster_id: str
-    group_id: str
-    records: int
-    first: datetime | None
-    last: datetime | None
-    evidence: str
-    snapshot_id: str | None
 
 
 def broken(

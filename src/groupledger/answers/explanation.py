@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.causes import GENERATION, CauseKind, moved, unowned
+from groupledger.answers.causes import GENERATION, CauseKind, Moved, moved, unowned
+from groupledger.answers.columns import listed
 from groupledger.answers.coordinator_moves import LeaderChange, StateChange, leader_changes, with_coordinator
 from groupledger.answers.departures import with_departures
 from groupledger.answers.generations import CLASSIC, Selection, choose, cluster_of, snapshots_of
 from groupledger.answers.names import require_scenario
 from groupledger.answers.reach import moments
-from groupledger.answers.rebalance import Rebalance, moves, rebalance, with_states
+from groupledger.answers.rebalance import MemberMove, Rebalance, moves, rebalance, with_states
 from groupledger.answers.rows import exactly, held, matching, one_of, partitions, records
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import BASELINE, assigned_ids, states
@@ -24,8 +25,8 @@ from groupledger.core.moments import iso
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from groupledger.answers.causes import Cause, Moved, Side
-    from groupledger.answers.rebalance import MemberMove, Result
+    from groupledger.answers.causes import Cause, Side
+    from groupledger.answers.rebalance import Result
     from groupledger.answers.rows import NamedPartition, Reader, Record, Value
     from groupledger.answers.states import States
     from groupledger.core.moments import Point
@@ -70,7 +71,7 @@ class Explanation:
     rebalance: Rebalance
     before: Before | None
     causes: tuple[Cause, ...]
-    moved: tuple[Moved, ...]
+    moved: tuple[Moved, ...] = field(metadata=listed(Moved))
     unowned: tuple[Unowned, ...]
     rounds: int | None
     settled: int | None
@@ -252,7 +253,7 @@ class GroupDifference:
     after: ComparedState
     records: int
     changes: tuple[Cause, ...]
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moved: tuple[Moved, ...]
     notes: tuple[str, ...]
 
@@ -268,7 +269,7 @@ class ScenarioDifference:
     observed_at: datetime
     before: Result
     after: Result
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moved: tuple[Moved, ...]
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from operator import itemgetter
 from statistics import median
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
+from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 from groupledger.answers.states import recorded, recorded_states
-from groupledger.core.text import length
+from groupledger.core.text import length, stretch
 
 if TYPE_CHECKING:
     from groupledger.answers.rows import Reader, Record
@@ -30,6 +31,13 @@ class HourOfChanges:
     hour: datetime
     changes: int
 
+    def __str__(self) -> str:
+        """Format as `2026-11-21 14h: 12`."""
+        return f"{self.hour.astimezone(UTC):%Y-%m-%d %H}h: {self.changes:,}"
+
+
+_BUSIEST = shown("busiest hour (UTC)", text=lambda hours: str(hours[0]))
+
 
 @dataclass(frozen=True, slots=True)
 class MemberJoins:
@@ -40,15 +48,15 @@ class MemberJoins:
     it was seen on, `hours` all in which it changed, the busiest first.
     """
 
-    name: str
-    joined: int
-    gone: int
-    restarted: int
+    name: str = field(metadata=shown("member", named=True))
+    joined: int = field(metadata=shown("joined"))
+    gone: int = field(metadata=shown("gone"))
+    restarted: int = field(metadata=shown("restarted"))
     first: datetime
     last: datetime
-    stay_seconds: float | None
-    hosts: tuple[str, ...]
-    hours: tuple[HourOfChanges, ...]
+    stay_seconds: float | None = field(metadata=shown("stays", text=lambda seconds: length(timedelta(seconds=seconds))))
+    hosts: tuple[str, ...] = field(metadata=shown("hosts", text=len))
+    hours: tuple[HourOfChanges, ...] = field(metadata=_BUSIEST)
 
     @property
     def changes(self) -> int:
@@ -60,14 +68,14 @@ class MemberJoins:
 class GroupJoins:
     """The changes of a group's membership in a period; the members with most of them first."""
 
-    cluster_id: str
-    group_id: str
-    joined: int
-    gone: int
-    restarted: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    joined: int = field(metadata=shown("joined"))
+    gone: int = field(metadata=shown("gone"))
+    restarted: int = field(metadata=shown("restarted"))
     first: datetime
     last: datetime
-    hours: tuple[HourOfChanges, ...]
+    hours: tuple[HourOfChanges, ...] = field(metadata=_BUSIEST)
     members: tuple[MemberJoins, ...]
 
     @property
@@ -81,7 +89,7 @@ class Joins:
     """The groups with most changes first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[GroupJoins, ...]
+    groups: tuple[GroupJoins, ...] = field(metadata=listed(GroupJoins))
     total: int
     notes: tuple[str, ...]
 
@@ -377,15 +385,21 @@ class StaticMember:
     `shared` says why two processes seem to share it; None: restarts explain what is recorded.
     """
 
-    cluster_id: str
-    group_id: str
-    instance_id: str
-    takeovers: int
-    moved: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    instance_id: str = field(metadata=shown("instance"))
+    takeovers: int = field(metadata=shown("takeovers"))
+    moved: int = field(metadata=shown("moved"))
     first: datetime
     last: datetime
     processes: tuple[str, ...]
     shared: str | None
+
+    @property
+    @computed(WHEN)
+    def when(self) -> str:
+        """From the first takeover to the last."""
+        return stretch(self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +407,7 @@ class StaticMembers:
     """Shared ids first, then those whose restarts moved most; `total` counts those left off."""
 
     scope: Scope
-    members: tuple[StaticMember, ...]
+    members: tuple[StaticMember, ...] = field(metadata=listed(StaticMember))
     total: int
     notes: tuple[str, ...]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import DELETED, CauseKind
+from groupledger.answers.columns import GROUP, listed, shown
 from groupledger.answers.generations import CLASSIC, assigned_by
 from groupledger.answers.rebalance_causes import MOST_ASKED
 from groupledger.answers.rows import matching, one_of, records
@@ -73,10 +74,10 @@ class Migration:
     """The changes of one group in a period, in order; `first` and `last` are how it was assigned before and after."""
 
     cluster_id: str
-    group_id: str
-    end: MigrationEnd
-    first: GroupWay
-    last: GroupWay
+    group_id: str = field(metadata=GROUP)
+    end: MigrationEnd = field(metadata=shown("state", text=str))
+    first: GroupWay = field(metadata=shown("from", text=str))
+    last: GroupWay = field(metadata=shown("to", text=str))
     began: datetime
     ended: datetime
     members: int
@@ -89,7 +90,7 @@ class Migrations:
     """Those under way first, then the stopped ones, those that went back, and the finished; `total` counts all."""
 
     scope: Scope
-    groups: tuple[Migration, ...]
+    groups: tuple[Migration, ...] = field(metadata=listed(Migration))
     total: int
     notes: tuple[str, ...]
 
@@ -268,6 +269,13 @@ class GroupWay:
     group_type: str
     assignor: str | None
     kind: MemberKind | None
+
+    def __str__(self) -> str:
+        """Format as `range, eager`; `KIP-848 uniform`; `KIP-848 uniform, classic members too`."""
+        if self.group_type == CLASSIC:
+            return ", ".join(filter(None, (self.assignor, self.kind)))
+        named = f"KIP-848 {self.assignor}" if self.assignor is not None else "KIP-848"
+        return f"{named}, classic members too" if self.kind is MemberKind.BOTH_TYPES else named
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from groupledger.answers.states import CONSUMER, SHARE
 from groupledger.answers.topics import TopicLife, life_at, topic_lives
 from groupledger.core.moments import iso
 from groupledger.core.wire.codec import DecodeFault
-from groupledger.core.wire.offsets_log import CurrentMemberAssignment, RecordKind, decode
+from groupledger.core.wire.offsets_log import RecordKind, decode
+from groupledger.core.wire.records import CurrentMemberAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import listed
 from groupledger.answers.departures import restless
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.obstacles import Evidence, Hindrance, copartitioned, obstacles
@@ -93,7 +94,7 @@ class ReadinessReport:
     """Blocked groups first, then unknown, ready and converted ones; `counts` are of all, `total` those left off too."""
 
     scope: Scope
-    groups: tuple[GroupReadiness, ...]
+    groups: tuple[GroupReadiness, ...] = field(metadata=listed(GroupReadiness))
     counts: Mapping[str, int]
     total: int
     notes: tuple[str, ...]

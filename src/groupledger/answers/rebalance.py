@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import computed, listed, shown
 from groupledger.answers.generations import CLASSIC, Selection, select
 from groupledger.answers.ownership import absences
 from groupledger.answers.rows import held, matching, one_of, records
-from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of
+from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of, spans
 from groupledger.answers.states import CONSUMER, states
 from groupledger.core.protocol.compatibility import libraries, named_writers
 from groupledger.core.rebalance.registry import Attributed
@@ -30,20 +31,22 @@ class MemberMove:
     `is_away`: a static member (KIP-848) that left for the time being and keeps its partitions.
     """
 
-    member_id: str
+    member_id: str = field(metadata=shown("member", named=True))
     client_id: str | None
     group_instance_id: str | None
     stays: bool
-    held: tuple[NamedPartition, ...]
-    assigned: tuple[NamedPartition, ...]
+    held: tuple[NamedPartition, ...] = field(metadata=shown("held", text=spans))
+    assigned: tuple[NamedPartition, ...] = field(metadata=shown("assigned", text=spans))
     is_away: bool = False
 
     @property
+    @computed("added", text=spans, in_frames=True)
     def added(self) -> tuple[NamedPartition, ...]:
         """Assigned and not held before."""
         return tuple(sorted(set(self.assigned) - set(self.held)))
 
     @property
+    @computed("revoked", text=spans, in_frames=True)
     def revoked(self) -> tuple[NamedPartition, ...]:
         """Held before and no longer assigned."""
         return tuple(sorted(set(self.held) - set(self.assigned)))
@@ -89,7 +92,7 @@ class Rebalance:
     state: str
     complete: bool
     observed_at: datetime
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     results: tuple[Result, ...]
     findings: tuple[str, ...]
     same_generation: tuple[str, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import cluster_of
 from groupledger.answers.names import commits_left_out
 from groupledger.answers.rows import matching, one_of, records
@@ -163,7 +164,7 @@ class GroupHandOvers:
     group_id: str
     since: datetime | None
     until: datetime | None
-    hand_overs: tuple[HandOver, ...]
+    hand_overs: tuple[HandOver, ...] = field(metadata=listed(HandOver))
     counts: dict[str, int]
     notes: tuple[str, ...]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import CLUSTER, GROUP, computed, listed, shown
 from groupledger.answers.group_owners import assigned, last_states
 from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, any_members, any_record, scope, why_empty
+from groupledger.answers.spoken import spans
 from groupledger.answers.states import loads
 
 if TYPE_CHECKING:
@@ -27,10 +29,16 @@ Weights = Mapping["NamedPartition", float]
 class Load:
     """What a member has. `weight` is None where no weights were given."""
 
-    member_id: str
+    member_id: str = field(metadata=shown("member", named=True))
     client_id: str | None
-    partitions: tuple[NamedPartition, ...]
-    weight: float | None
+    partitions: tuple[NamedPartition, ...] = field(metadata=shown("partitions", text=len))
+    weight: float | None = field(metadata=shown("weight", optional=True))
+
+    @property
+    @computed("which")
+    def which(self) -> str:
+        """Name the partitions."""
+        return spans(self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +48,17 @@ class Skew:
     `loads` are the members, the heaviest first. `unweighted`: partitions that the weights do not name; they weigh 0.
     """
 
-    cluster_id: str
-    group_id: str
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
     observed_at: datetime
     snapshot_id: str
-    assignor: str | None
-    members: int
-    idle: int
-    most: int
-    least: int
-    most_weight: float | None
-    least_weight: float | None
+    assignor: str | None = field(metadata=shown("assignor"))
+    members: int = field(metadata=shown("members"))
+    idle: int = field(metadata=shown("idle"))
+    most: int = field(metadata=shown("most"))
+    least: int = field(metadata=shown("least"))
+    most_weight: float | None = field(metadata=shown("heaviest", optional=True))
+    least_weight: float | None = field(metadata=shown("lightest", optional=True))
     unweighted: int
     loads: tuple[Load, ...]
 
@@ -60,7 +68,7 @@ class Skews:
     """The most uneven groups first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[Skew, ...]
+    groups: tuple[Skew, ...] = field(metadata=listed(Skew))
     total: int
     notes: tuple[str, ...]
 
@@ -152,11 +160,17 @@ Replicas = Mapping[tuple[str, str], Sequence[tuple["datetime", Sequence[Sequence
 class RackMember:
     """A member in a rack: partitions with a replica there, and those without one."""
 
-    member_id: str
+    member_id: str = field(metadata=shown("member", named=True))
     client_id: str | None
-    rack_id: str
-    local: int
-    remote: tuple[NamedPartition, ...]
+    rack_id: str = field(metadata=shown("rack"))
+    local: int = field(metadata=shown("local"))
+    remote: tuple[NamedPartition, ...] = field(metadata=shown("remote", text=len))
+
+    @property
+    @computed("which")
+    def which(self) -> str:
+        """Name the remote partitions."""
+        return spans(self.remote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +180,18 @@ class RackShare:
     `possible`: how many have a replica in the rack of any member. `unknown`: a member or a replica names no rack.
     """
 
-    cluster_id: str
-    group_id: str
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
     observed_at: datetime
     snapshot_id: str
-    local: int
-    remote: int
-    possible: int
-    unknown: int
+    local: int = field(metadata=shown("local"))
+    remote: int = field(metadata=shown("remote"))
+    possible: int = field(metadata=shown("possible"))
+    unknown: int = field(metadata=shown("unknown"))
     members: tuple[RackMember, ...]
 
     @property
+    @computed("local %", place=-1, text=lambda share: round(100 * share), in_frames=True)
     def share(self) -> float:
         """Local ones of those that are known."""
         return self.local / (self.local + self.remote)
@@ -187,7 +202,7 @@ class RackShares:
     """The groups with the least local share first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[RackShare, ...]
+    groups: tuple[RackShare, ...] = field(metadata=listed(RackShare))
     total: int
     notes: tuple[str, ...]
 

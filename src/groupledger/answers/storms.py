@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import CERTAIN, SAME
+from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, selected, shown
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.reader import ingest_findings
 from groupledger.answers.rebalance_causes import caused
@@ -14,6 +15,7 @@ from groupledger.answers.rows import one_of, records
 from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
 from groupledger.answers.states import BASELINE
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, Severity
+from groupledger.core.text import shortened, stretch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +46,15 @@ class Share:
     times: int
 
 
+def _listed(shares: Sequence[Share]) -> str:
+    return ", ".join(f"{share.what} {share.times:,}" for share in shares)
+
+
+def _listed_short(shares: Sequence[Share]) -> str:
+    names = shortened(share.what for share in shares)
+    return _listed([Share(names[share.what], share.times) for share in shares])
+
+
 @dataclass(frozen=True, slots=True)
 class Storm:
     """A group's rebalances of a period.
@@ -53,17 +64,23 @@ class Storm:
     that got an owner most often; `findings` what `ingest` found in the same records.
     """
 
-    cluster_id: str
-    group_id: str
-    rebalances: int
-    in_an_hour: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    rebalances: int = field(metadata=shown("rebalances", sql="count(*)"))
+    in_an_hour: int = field(metadata=shown("in an hour", sql="max(h.in_an_hour)"))
     first: datetime
     last: datetime
     looked_at: int
-    causes: tuple[Share, ...]
-    members: tuple[Share, ...]
-    partitions: tuple[Share, ...]
-    findings: tuple[Share, ...]
+    causes: tuple[Share, ...] = field(metadata=shown("causes", text=_listed, detail=True, place=1))
+    members: tuple[Share, ...] = field(metadata=shown("members", text=_listed_short, detail=True, place=1))
+    partitions: tuple[Share, ...] = field(metadata=shown("partitions", text=_listed, detail=True, place=1))
+    findings: tuple[Share, ...] = field(metadata=shown("findings", text=_listed, detail=True, on_pages=False, place=1))
+
+    @property
+    @computed(WHEN)
+    def when(self) -> str:
+        """From the first rebalance to the last."""
+        return stretch(self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +88,7 @@ class Storms:
     """The groups with the most rebalances in one hour first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[Storm, ...]
+    groups: tuple[Storm, ...] = field(metadata=listed(Storm))
     total: int
     notes: tuple[str, ...]
 
@@ -143,7 +160,7 @@ def _by_group(within: Scope, among: list[str]) -> tuple[str, dict[str, Value]]:
         f"RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({of_period}) p WHERE {which}"
     )
     by_group = (
-        "SELECT h.cluster_id, h.group_id, count(*) AS rebalances, max(h.in_an_hour) AS in_an_hour, "
+        f"SELECT h.cluster_id, h.group_id, {', '.join(f'{sql} AS {name}' for name, sql in selected(Storm).items())}, "
         f"min(h.observed_at) AS first, max(h.observed_at) AS last FROM ({hour}) h GROUP BY h.cluster_id, h.group_id"
     )
     return by_group, values | named
@@ -226,8 +243,7 @@ def _storm(row: Record, why: Sequence[Caused], findings: Sequence[Record], flapp
     return Storm(
         cluster_id=row["cluster_id"],
         group_id=row["group_id"],
-        rebalances=row["rebalances"],
-        in_an_hour=row["in_an_hour"],
+        **{name: row[name] for name in selected(Storm)},
         first=row["first"],
         last=row["last"],
         looked_at=len(why),
@@ -321,16 +337,16 @@ class Stickiness:
     record another algorithm made, so that their moves are not ours to count.
     """
 
-    cluster_id: str
-    group_id: str
-    assignor: str
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    assignor: str = field(metadata=shown("assignor"))
     compared: int
     others: int
-    certain: int
-    moves: int
-    least: int
-    excess: int
-    below: int
+    certain: int = field(metadata=shown("rebalances"))
+    moves: int = field(metadata=shown("moves"))
+    least: int = field(metadata=shown("least"))
+    excess: int = field(metadata=shown("excess"))
+    below: int = field(metadata=shown("below"))
     worst: int
     worst_at: datetime | None
     worst_snapshot_id: str | None
@@ -342,7 +358,7 @@ class Stickinesses:
     """The groups with most excess first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[Stickiness, ...]
+    groups: tuple[Stickiness, ...] = field(metadata=listed(Stickiness))
     total: int
     notes: tuple[str, ...]
 

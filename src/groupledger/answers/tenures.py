@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import listed
 from groupledger.answers.names import require_names, unknown_topic
 from groupledger.answers.ownership import Changes, changes_of, generations, life_of, never_assigned, ownership
 from groupledger.answers.reach import known, reaches
@@ -52,7 +53,7 @@ class PartitionTimeline:
     partition: int
     since: datetime | None
     until: datetime
-    spans: tuple[OwnerSpan, ...]
+    spans: tuple[OwnerSpan, ...] = field(metadata=listed(OwnerSpan))
     left_off: int
     notes: tuple[str, ...]
 

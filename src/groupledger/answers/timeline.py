@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import listed
 from groupledger.answers.coordinator_moves import StateChange, with_coordinators
 from groupledger.answers.generations import told_states
 from groupledger.answers.names import require_names
@@ -75,7 +76,7 @@ class Timeline:
     group: str
     since: datetime | None
     until: datetime | None
-    entries: tuple[TimelineEntry, ...]
+    entries: tuple[TimelineEntry, ...] = field(metadata=listed(TimelineEntry))
     left_off: int
     notes: tuple[str, ...]
 

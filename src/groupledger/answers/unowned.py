@@ -7,13 +7,14 @@ held: the partition is there, the group subscribes to its topic, and nobody has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise, takewhile
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
 from groupledger.answers.ownership import life_of
@@ -89,7 +90,7 @@ class UnownedPartitions:
 
     at: datetime
     since: datetime | None
-    partitions: tuple[UnownedPartition, ...]
+    partitions: tuple[UnownedPartition, ...] = field(metadata=listed(UnownedPartition))
     left_off: int
     not_known: tuple[GroupKey, ...]
     notes: tuple[str, ...]

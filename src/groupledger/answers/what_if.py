@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
 from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.rows import matching, partitions, records
@@ -41,7 +42,7 @@ class WhatIf:
     assignor: str
     joined: tuple[str, ...]
     gone: tuple[str, ...]
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moves: int
     unassigned: int
     most_before: int

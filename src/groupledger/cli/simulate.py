@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, custom_assignors, file_of
-from groupledger.cli.output import Column, Output, plain, print_exact, say
+from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.group import CustomLimits
 from groupledger.core.faults import Fault

@@ -198,7 +198,7 @@ class Cluster:
     ) -> dict[Any, Any]:
         """Return the answers to a request about several things, by thing."""
         return self._settled(
-            lambda: {about: self._answer(told, f"{doing} {_name(about)}", unless) for about, told in ask().items()}
+            lambda: {about: self._answer(each, f"{doing} {_name(about)}", unless) for about, each in ask().items()}
         )
 
     def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:
