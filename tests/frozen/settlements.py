@@ -25,7 +25,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.client_library import KAFKA_PYTHON
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.script_json import told
+from groupledger.core.protocol.script_json import settlement_json
 from groupledger.core.protocol.settlement import Pace, Settlement
 from groupledger.core.protocol.simulator import Script, simulate_all
 from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA
@@ -192,7 +192,7 @@ KINDS: dict[str, Callable[[Iterable[int]], Iterator[Played]]] = {
 def plain(settled: Settlement) -> dict[str, Any]:
     """Return a settlement as JSON: what `simulate` prints, and all that it does not."""
     return {
-        **told(settled),
+        **settlement_json(settled),
         "owners": [[*each, name] for each, name in settled.owners.items()],
         "running": dict(settled.running),
         "topics": dict(sorted(settled.topics.items())),

@@ -92,7 +92,7 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "listener/timed.py", "self.spent_ms = 0  # in the last call", "self.spent_ms = 0", "pass"
     ): "set at the beginning of each call, and read only after one",
-    Key("protocol/consumer_group/consumer_coordinator.py", "told.pop(old, None)", "told.pop(old, None)", "pass"): (
+    Key("protocol/consumer_group/consumer_coordinator.py", "found.pop(old, None)", "found.pop(old, None)", "pass"): (
         "of a member id that is never given again, nobody asks"
     ),
     Key(
@@ -339,12 +339,15 @@ PROTOCOL: dict[Key, str] = {
     **_never("protocol/simulated_group.py", "raise NotImplementedError"),
     **_never("protocol/classic_group.py", "raise NotImplementedError"),
     **_never(
+        "protocol/consumer_group/coordinated_group.py",
+        'raise AssertionError(f"{self.name} is no classic member; expected one")',
+    ),
+    **_never(
         "protocol/consumer_group/exchange.py",
         'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
     ),
     **_never(
         "protocol/consumer_group/exchange.py",
-        'raise AssertionError(f"{process.name} is no classic member; expected one")',
         'raise AssertionError(f"{process.name} sent JoinGroup; expected an answer")',
     ),
     **_never(

@@ -105,13 +105,13 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def _forget_sought(self, partitions: set[TopicPartition]) -> None:
         self._sought = {each: offset for each, offset in self._sought.items() if each not in partitions}
 
-    def _native(self, partition: TopicPartition, told: OffsetAndMetadata | None = None) -> Any:
+    def _native(self, partition: TopicPartition, found: OffsetAndMetadata | None = None) -> Any:
         named = (partition[0], partition[1])
-        if told is None:
+        if found is None:
             return self._library.TopicPartition(*named)
-        besides = {"metadata": told.metadata or None, "leader_epoch": told.leader_epoch}
+        besides = {"metadata": found.metadata or None, "leader_epoch": found.leader_epoch}
         known = {name: value for name, value in besides.items() if value is not None}
-        return self._library.TopicPartition(*named, told.offset, **known)
+        return self._library.TopicPartition(*named, found.offset, **known)
 
     def _sound(self, answered: Iterable[Any] | None) -> list[Any]:
         """Return librdkafka's result for each partition; raise KafkaException with the first partition's error.
@@ -147,7 +147,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
     def _offsets(self, offsets: Offsets | None) -> dict[str, Any]:
         if offsets is None:
             return {}
-        return {"offsets": [self._native(each, told) for each, told in sorted(offsets.items())]}
+        return {"offsets": [self._native(each, found) for each, found in sorted(offsets.items())]}
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
@@ -155,8 +155,8 @@ class ConfluentConsumer(LiveConsumer[Any]):
         """Return the committed offsets."""
         asked = [self._native(each) for each in partitions]
         found = self._sound(self._consumer.committed(asked, timeout=timeout or DEFAULT_SECONDS))
-        told = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "", each.leader_epoch) for each in found}
-        return {each: None if offset.offset < 0 else offset for each, offset in told.items()}
+        known = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "", each.leader_epoch) for each in found}
+        return {each: None if offset.offset < 0 else offset for each, offset in known.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """Return the offset after the last record consumed since the assignment.
@@ -254,8 +254,8 @@ class ConfluentConsumer(LiveConsumer[Any]):
         found = self._consumer.list_topics(timeout=timeout or DEFAULT_SECONDS).topics
         return {
             topic: [
-                PartitionInfo(topic, number, told.leader, tuple(told.replicas), tuple(told.isrs))
-                for number, told in sorted(metadata.partitions.items())
+                PartitionInfo(topic, number, known.leader, tuple(known.replicas), tuple(known.isrs))
+                for number, known in sorted(metadata.partitions.items())
             ]
             for topic, metadata in sorted(found.items())
         }

@@ -84,8 +84,8 @@ class HostedConsumer:
 
         `membership`: the member as the coordinator knows it during the calls; None: unchanged.
         """
-        told = self._membership if membership is None else membership
-        self._waiting += ((each, told) for each in calls if each.callback in LISTENER)
+        found = self._membership if membership is None else membership
+        self._waiting += ((each, found) for each in calls if each.callback in LISTENER)
 
     def consume(self) -> None:
         """Read all that is assigned and not paused to the end of each log, as an application does between polls.
@@ -184,9 +184,9 @@ class HostedConsumer:
             saved = done if self.broker.exact else self._read.get(each, True)
             if each in self._read and not saved and each not in self._sought:
                 at = "nothing" if committed is None else f"offset {committed.offset}"
-                told = f"{named([each])} was read up to offset {position}, and {at} is committed"
+                got = f"{named([each])} was read up to offset {position}, and {at} is committed"
                 expected = "expected a commit before the callback returns"
-                self._note(UNCOMMITTED, {each: OffsetAndMetadata(position)}, f"{told}; {expected}")
+                self._note(UNCOMMITTED, {each: OffsetAndMetadata(position)}, f"{got}; {expected}")
 
     def _take_over(self, partitions: Iterable[TopicPartition]) -> None:
         """Compare the start position with where the last owner stopped, if it was asked to revoke the partition."""
@@ -201,9 +201,9 @@ class HostedConsumer:
     def _judge(self, did: str, partition: TopicPartition, last_offset: int, records: int) -> None:
         """Note that an assigned partition does not continue where its last owner stopped."""
         position = self.position(partition)
-        told = f"{named([partition])} goes on at offset {position}, and was read up to offset {last_offset}"
+        got = f"{named([partition])} goes on at offset {position}, and was read up to offset {last_offset}"
         within, self._within = self._within, Callback.ASSIGNED
-        self._note(did, {partition: OffsetAndMetadata(position)}, f"{told}: {did} {records:,} records")
+        self._note(did, {partition: OffsetAndMetadata(position)}, f"{got}: {did} {records:,} records")
         self._within = within
 
     # Operations of a view
@@ -222,7 +222,7 @@ class HostedConsumer:
         if foreign:
             message = f"{self.member} does not own {named(foreign)}; expected offsets of assigned partitions"
             self._fail("commit", foreign, CommitFailedError("COMMIT_FAILED", message))
-        kept = {each: told for each, told in wanted.items() if self.broker.exists(each)}
+        kept = {each: found for each, found in wanted.items() if self.broker.exists(each)}
         missing = wanted.keys() - kept
         self.broker.commit(kept)
         self._read |= dict.fromkeys(self._read.keys() & kept.keys(), True)
@@ -361,7 +361,7 @@ class HostedConsumer:
             self._fail(did, foreign, IllegalStateError("ILLEGAL_STATE", message))
 
     def _require_offsets(self, did: str, offsets: Offsets) -> None:
-        negative = {each: told for each, told in offsets.items() if told.offset < 0}
+        negative = {each: found for each, found in offsets.items() if found.offset < 0}
         if negative:
             message = f"{did} of a negative offset for {named(negative)}; expected an offset of 0 or more"
             self._fail(did, negative, IllegalArgumentError("ILLEGAL_ARGUMENT", message))
@@ -372,10 +372,10 @@ class HostedConsumer:
 
     def _note(self, did: str, partitions: Iterable[TopicPartition] | Offsets, error: str | None = None) -> None:
         if self._within is not None:
-            told = tuple(sorted(partitions))
-            offsets = tuple(partitions[each] for each in told) if isinstance(partitions, Mapping) else ()
+            found = tuple(sorted(partitions))
+            offsets = tuple(partitions[each] for each in found) if isinstance(partitions, Mapping) else ()
             generation = self._membership.generation
-            row = self.member, self._within, did, told, error, offsets, generation, self.broker.now_ms
+            row = self.member, self._within, did, found, error, offsets, generation, self.broker.now_ms
             self.journal.append(Entry(*row))
 
 

@@ -144,16 +144,16 @@ def checked(listener: object) -> RebalanceListener | None:
     Raises IllegalArgumentError for an object that is not a `RebalanceListener`.
     """
     if listener is not None and not isinstance(listener, RebalanceListener):
-        told = f"listener is {type(listener).__name__}; expected a RebalanceListener or None: Adapted makes one of an"
-        raise IllegalArgumentError("ILLEGAL_ARGUMENT", f"{told} object whose on_partitions_* take partitions alone")
+        got = f"listener is {type(listener).__name__}; expected a RebalanceListener or None: Adapted makes one of an"
+        raise IllegalArgumentError("ILLEGAL_ARGUMENT", f"{got} object whose on_partitions_* take partitions alone")
     if isinstance(listener, ConsumerRebalanceListener):
         kind = type(listener.listener if isinstance(listener, Adapted) else listener).__name__
-        told = f"{kind} is a listener of the older form, which KIP-1306 deprecates"
-        warnings.warn(f"{told}: expected a RebalanceListener", DeprecationWarning, stacklevel=3)
+        got = f"{kind} is a listener of the older form, which KIP-1306 deprecates"
+        warnings.warn(f"{got}: expected a RebalanceListener", DeprecationWarning, stacklevel=3)
     return listener
 
 
 def warn_of_subscribe() -> None:
     """Warn that `subscribe` with a listener still works, but is deprecated by KIP-1306."""
-    told = "subscribe with a listener is deprecated by KIP-1306: expected set_rebalance_listener"
-    warnings.warn(told, DeprecationWarning, stacklevel=3)
+    got = "subscribe with a listener is deprecated by KIP-1306: expected set_rebalance_listener"
+    warnings.warn(got, DeprecationWarning, stacklevel=3)

@@ -83,9 +83,9 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         """Commit without waiting."""
 
         def done(committed: Mapping[Any, Any], answer: Any) -> None:
-            told = {_name(each): _told(kept) for each, kept in committed.items()}
+            found = {_name(each): _told(kept) for each, kept in committed.items()}
             if callback is not None:
-                callback(told, answer if isinstance(answer, Exception) else None)
+                callback(found, answer if isinstance(answer, Exception) else None)
 
         self._consumer.commit_async(self._offsets(offsets), callback=done)
 
@@ -93,8 +93,8 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         if offsets is None:
             return None
         kind = self._library.OffsetAndMetadata
-        epochs = {each: -1 if told.leader_epoch is None else told.leader_epoch for each, told in offsets.items()}
-        return {self._native(each): kind(told.offset, told.metadata, epochs[each]) for each, told in offsets.items()}
+        epochs = {each: -1 if found.leader_epoch is None else found.leader_epoch for each, found in offsets.items()}
+        return {self._native(each): kind(found.offset, found.metadata, epochs[each]) for each, found in offsets.items()}
 
     def committed(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
@@ -102,7 +102,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         """Return the committed offsets."""
         wait = {"metadata": True, "timeout_ms": _millis(timeout)}
         found = {each: self._consumer.committed(self._native(each), **wait) for each in partitions}
-        return {each: None if told is None else _told(told) for each, told in found.items()}
+        return {each: None if known is None else _told(known) for each, known in found.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """Return the offset of the next record."""
@@ -163,8 +163,8 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         asked = {self._native(each): moment for each, moment in timestamps_ms.items()}
         found = self._consumer.offsets_for_times(asked, timeout_ms=_millis(timeout))
         return {
-            _name(each): None if told is None else OffsetAndTimestamp(told.offset, told.timestamp, _epoch(told))
-            for each, told in found.items()
+            _name(each): None if known is None else OffsetAndTimestamp(known.offset, known.timestamp, _epoch(known))
+            for each, known in found.items()
         }
 
     def current_lag(self, partition: TopicPartition) -> int | None:
@@ -183,9 +183,9 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
 
     def group_metadata(self) -> GroupMetadataView:
         """Return the member as the client knows it."""
-        told = self._consumer.group_metadata()
-        generation = None if told.generation_id < 0 else told.generation_id
-        return GroupMetadataView(told.group_id, generation, told.member_id or None, told.group_instance_id)
+        found = self._consumer.group_metadata()
+        generation = None if found.generation_id < 0 else found.generation_id
+        return GroupMetadataView(found.group_id, generation, found.member_id or None, found.group_instance_id)
 
 
 class _Callbacks:

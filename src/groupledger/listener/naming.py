@@ -38,8 +38,8 @@ def _made(name: str, kind: Callable[[], Any], *arguments: str) -> Any:
     try:
         listener = kind()
     except RAISED as error:  # a foreign constructor may fail in any way
-        told = f"{name}() raised {type(error).__name__}: {error}"
-        raise Fault(NOT_MADE, f"{told}; expected a class that is made without arguments") from error
+        got = f"{name}() raised {type(error).__name__}: {error}"
+        raise Fault(NOT_MADE, f"{got}; expected a class that is made without arguments") from error
     for method in CALLBACKS:
         _require_callable(listener, name, method, arguments)
     return listener

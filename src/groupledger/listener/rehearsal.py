@@ -325,8 +325,8 @@ class RecordedConsumer(HostedConsumer):
                 super()._call(listener, due)
         finally:
             if self._is_expelled():
-                told = f"{due.callback.value} took {self._spent_ms:,} ms: the group would go on without the member"
-                error = f"{told}; expected less than its rebalance timeout of {self._timeout_ms:,} ms"
+                got = f"{due.callback.value} took {self._spent_ms:,} ms: the group would go on without the member"
+                error = f"{got}; expected less than its rebalance timeout of {self._timeout_ms:,} ms"
                 self._note(EXPELLED, due.partitions, error)
 
     def _spend(self, ms: int) -> None:
@@ -338,8 +338,8 @@ class RecordedConsumer(HostedConsumer):
     def _judge(self, did: str, partition: TopicPartition, last_offset: int, records: int) -> None:
         """Note it; where nothing is committed, the next owner begins at a place that is not known."""
         if did == READ_AGAIN and partition not in self.broker.committed and partition not in self._sought:
-            told = f"nothing is committed of {named([partition])}, which was read up to offset {last_offset}"
-            self._note(did, [partition], f"{told}: the next owner begins where auto.offset.reset says")
+            got = f"nothing is committed of {named([partition])}, which was read up to offset {last_offset}"
+            self._note(did, [partition], f"{got}: the next owner begins where auto.offset.reset says")
         else:
             super()._judge(did, partition, last_offset, records)
 

@@ -38,7 +38,7 @@ class TimedBroker(SimulatedBroker):
         return self.group.now_ms
 
     @now_ms.setter
-    def now_ms(self, told: int | None) -> None:
+    def now_ms(self, found: int | None) -> None:
         """Ignore the value: the clock cannot be set."""
 
     def see_topics(self) -> None:
@@ -73,7 +73,7 @@ class TimedBroker(SimulatedBroker):
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Record offsets committed by a member."""
         super().commit(offsets)
-        self.records.committed.update({each: told.offset for each, told in offsets.items()})
+        self.records.committed.update({each: found.offset for each, found in offsets.items()})
 
     def note_read(self, partition: TopicPartition, first: int, end: int) -> None:
         """Record what a member has read."""
@@ -105,7 +105,7 @@ class TimedConsumer(HostedConsumer):
     def auto_commit(self) -> None:
         """Commit all positions, as `enable.auto.commit` does, as far as the coordinator accepts it."""
         if self.accepts():
-            self._commit({each: told for each, told in self._all_positions().items() if self.broker.exists(each)})
+            self._commit({each: found for each, found in self._all_positions().items() if self.broker.exists(each)})
 
     def _is_expelled(self) -> bool:
         return not self.accepts()
@@ -202,8 +202,8 @@ class RehearsedProcess(Application):
         timeout_ms = self.process.times.rebalance_timeout_ms
         if self.spent_ms < min(ended_ms - started_ms, timeout_ms):
             return
-        told = f"{call.callback.value} took {self.spent_ms:,} ms, and the group went on without the member"
-        error = f"{told}; expected less than its rebalance timeout of {timeout_ms:,} ms"
+        got = f"{call.callback.value} took {self.spent_ms:,} ms, and the group went on without the member"
+        error = f"{got}; expected less than its rebalance timeout of {timeout_ms:,} ms"
         generation = self.process.generation
         entry = Entry(self.consumer.member, call.callback, EXPELLED, call.partitions, error, (), generation, ended_ms)
         self.consumer.journal.append(entry)
@@ -276,16 +276,16 @@ def in_turns(act: Callable[[], None]) -> Generator[int, None, None]:
     thread.start()
     ended = False
     try:
-        while isinstance(told := spent.get(), int):
-            yield told
+        while isinstance(found := spent.get(), int):
+            yield found
             goes_on.put(True)
         ended = True
     finally:
         if not ended:
             goes_on.put(False)
         thread.join()
-    if told is not None:
-        raise told
+    if found is not None:
+        raise found
 
 
 def _run(act: Callable[[], None], spent: SimpleQueue[int | BaseException | None], goes_on: SimpleQueue[bool]) -> None:

@@ -11,7 +11,14 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
-from groupledger.core.protocol.script_json import EVENTS, TOGETHER, read_script, simulate_lines, told, write_script
+from groupledger.core.protocol.script_json import (
+    EVENTS,
+    TOGETHER,
+    read_script,
+    settlement_json,
+    simulate_lines,
+    write_script,
+)
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form
@@ -61,7 +68,7 @@ def test_results_are_those_of_the_simulator_line_by_line():
 
 
 def plain(settled):
-    return json.loads(json.dumps(told(settled)))
+    return json.loads(json.dumps(settlement_json(settled)))
 
 
 def test_more_lines_than_are_played_together_keep_their_order():

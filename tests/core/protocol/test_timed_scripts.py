@@ -16,7 +16,7 @@ from groupledger.core.protocol.consumer_group.settings import (
     StreamsGroupSettings,
     SubtopologyTopics,
 )
-from groupledger.core.protocol.script_json import read_script, told, write_script
+from groupledger.core.protocol.script_json import read_script, settlement_json, write_script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.drawn_times import hasty_script, timed_script
@@ -40,12 +40,12 @@ def test_a_script_comes_back_with_the_time_of_its_callbacks(draw):
 
 def test_a_result_says_what_the_clock_said():
     (settled,) = played(join("a"), rate=2)
-    plain = told(settled)
+    plain = settlement_json(settled)
     assert plain["outages"] == [["t", number, 0, 3_000] for number in range(4)]
     assert (plain["ended_ms"], plain["rebalancing"]) == (3_000, False)
     assert plain["rounds"][0]["members"][0]["ended_ms"] == 3_000
     assert {"twice", "never", "committed"} <= plain.keys()
-    without = told(simulate(Script({"t": 4}, [join("a")]))[0])
+    without = settlement_json(simulate(Script({"t": 4}, [join("a")]))[0])
     assert not {"outages", "ended_ms", "twice", "rebalancing"} & without.keys()
     assert "started_ms" not in without["rounds"][0]["members"][0]
 

@@ -32,7 +32,7 @@ LISTENER = frozenset({Callback.LOST, Callback.REVOKED, Callback.ASSIGNED})
 class Call(NamedTuple):
     """One call with its argument: `topics` of USER_DATA and ASSIGN, `partitions` of all but USER_DATA.
 
-    ASSIGN is told what all members say they own, ON_ASSIGNMENT the member's whole assignment.
+    ASSIGN gets what all members say they own, ON_ASSIGNMENT the member's whole assignment.
     """
 
     callback: Callback

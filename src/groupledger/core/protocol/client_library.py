@@ -81,8 +81,8 @@ def stand_in(library: str, assignor: str) -> str | None:
     """Say that Java's algorithm answers in place of the library's own; None where it does not."""
     if library == JAVA or assignor not in BY_NAME or algorithm_of(library, assignor) != assignor:
         return None
-    told = "its own algorithm is not simulated, Java's is in its place"
-    return f"{library} leads under {assignor}: {told}: who gets which partition may differ"
+    got = "its own algorithm is not simulated, Java's is in its place"
+    return f"{library} leads under {assignor}: {got}: who gets which partition may differ"
 
 
 def algorithm_of(library: str, assignor: str) -> str:

@@ -160,8 +160,8 @@ def compare(
     for place, (name, script) in enumerate(scripts):
         events = len(list(script.events))
         mine = results[place * len(variants) : (place + 1) * len(variants)]
-        told = zip(variants, mine, strict=True)
-        rows = [(_compared(one, result, events, from_ms), result) for one, result in told]
+        known = zip(variants, mine, strict=True)
+        rows = [(_compared(one, result, events, from_ms), result) for one, result in known]
         found.append(ComparedScript(name, tuple(_with_timeline(*row) if timeline else row[0] for row in rows)))
     return tuple(found)
 
@@ -321,9 +321,8 @@ def _sum(counts: Iterable[int | None]) -> int | None:
 # One script under another assignor, protocol or setting: what `groupledger simulate --compare` plays side by side.
 #
 # A variant is words joined by `+`: an assignor (`range`), `consumer` (KIP-848), `share` (KIP-932), `streams`
-# (KIP-1071),
-# `static` or `dynamic`, `name=value` for a setting of the script; `as-written` changes nothing. Worked example:
-# `cooperative-sticky+static`.
+# (KIP-1071), `static` or `dynamic`, `name=value` for a setting of the script; `as-written` changes nothing. Worked
+# example: `cooperative-sticky+static`.
 
 BAD_VARIANT = "BAD_VARIANT"
 AS_WRITTEN, STATIC, DYNAMIC = "as-written", "static", "dynamic"
@@ -371,17 +370,17 @@ def _read(name: str, assignors: Collection[str]) -> Variant:
             known = ", ".join((*WORDS, *sorted(assignors)))
             raise Fault(BAD_VARIANT, f"{word!r} of {name!r} is no change; expected name=value, or one of {known}")
     if variant.coordinated is not None and variant.assignor is not None:
-        told = f"{name!r} has the client-side assignor {variant.assignor}"
+        got = f"{name!r} has the client-side assignor {variant.assignor}"
         expected = f"none beside {variant.coordinated.value}, where the broker assigns"
-        raise Fault(BAD_VARIANT, f"{told}; expected {expected} (consumer: remote_assignor=..)")
+        raise Fault(BAD_VARIANT, f"{got}; expected {expected} (consumer: remote_assignor=..)")
     return variant
 
 
 def _with_setting(variant: Variant, key: str, value: str) -> Variant:
     if key not in SETTINGS:
         raise Fault(BAD_VARIANT, f"{key!r} of {variant.name!r} is no setting; expected one of {', '.join(SETTINGS)}")
-    told: Any = int(value) if value.isascii() and value.isdigit() else value
-    return replace(variant, settings={**variant.settings, key: told})
+    found: Any = int(value) if value.isascii() and value.isdigit() else value
+    return replace(variant, settings={**variant.settings, key: found})
 
 
 def changed(script: Script, variant: Variant) -> Script:
@@ -464,14 +463,14 @@ def _of_kind(script: Script, variant: Variant, kind: GroupKind) -> Script:
     return replace(script, consumer_group=read_settings({**kept, **variant.settings}, kind.protocol))
 
 
-def _with_times(script: Script, told: Mapping[str, Any]) -> Script:
+def _with_times(script: Script, found: Mapping[str, Any]) -> Script:
     """With these times, for all members; a script without times gets Kafka's own for what is not said."""
-    if not told:
+    if not found:
         return script
     known = write_times(script.times or Times())
-    of_member = {name: value for name, value in told.items() if name in OF_MEMBER}
+    of_member = {name: value for name, value in found.items() if name in OF_MEMBER}
     members = {name: {**of, **of_member} for name, of in known.pop(MEMBERS, {}).items()}
-    return replace(script, times=read_times({**known, **told, MEMBERS: members}))
+    return replace(script, times=read_times({**known, **found, MEMBERS: members}))
 
 
 def _require_known(variant: Variant, names: Sequence[str], of: str) -> None:

@@ -188,7 +188,7 @@ def _answers(
         answer = assign(assignor, encoded.batch, mode="safe" if form is Form.KIP else "as-kafka")
         return answer, [None if each == Status.OK else MESSAGES[Status(each)] for each in answer.status.tolist()]
     answer, complaints = assign_custom(custom, encoded.batch, _texts(encoded))
-    broken = {group: f"{told[0].code}: {told[0].message}" for group, told in complaints.items()}
+    broken = {group: f"{found[0].code}: {found[0].message}" for group, found in complaints.items()}
     return answer, [broken.get(group) for group in range(encoded.batch.groups)]
 
 

@@ -325,7 +325,7 @@ class Danger(enum.StrEnum):
     CLIENT_LACKS_ASSIGNOR = "client-lacks-assignor"
     OLD_MEMBER_MAY_LEAD = "old-member-may-lead"  # it does not lead now, but would if the leader left
     CLIENT_NOT_TRIED = "client-not-tried"  # a warning: nobody here knows whether this library can mix
-    CLIENT_NOT_TOLD = "client-not-told"  # a warning: the log does not tell which library this is
+    CLIENT_NOT_TOLD = "client-not-told"  # a warning: the log does not show which library this is
 
     @property
     def what(self) -> str:
@@ -428,9 +428,9 @@ def obstacles(clients: Sequence[GroupClient], bounces: Iterable[Bounce]) -> list
 
 def _never_cooperates(library: Library) -> Hazard:
     """Say that this library is at the end of its way, and which other ways there are."""
-    told = f"{library.name} has no cooperative assignor, only {', '.join(library.assignors)}"
+    got = f"{library.name} has no cooperative assignor, only {', '.join(library.assignors)}"
     left = "what is left: members of another client, by KIP-848 or in a new group"
-    return Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"{told}; {left}")
+    return Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"{got}; {left}")
 
 
 def _named(members: Iterable[str]) -> str:
@@ -446,10 +446,10 @@ def _unable(before: GroupClient, after: GroupClient) -> Iterator[Hazard]:
     if lacking:
         yield Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"{library.name} has no {', '.join(lacking)}; {_has(after)}")
     if {*before.assignors, *after.assignors} > {STREAMS}:
-        told = (
+        got = (
             "Kafka Streams has its own assignor (stream), which KIP-429 forbids to replace, and no other client has it"
         )
-        yield Hazard(Danger.STREAMS_ASSIGNOR, f"{told}: expected stream before and after, or neither")
+        yield Hazard(Danger.STREAMS_ASSIGNOR, f"{got}: expected stream before and after, or neither")
     if after.lists_both and library.mixes is False:
         advice = "stop all members, then start them anew"
         yield Hazard(Danger.CLIENT_CANNOT_MIX, f"{library.name} {library.note}: {advice}")
@@ -486,8 +486,8 @@ def observed(settled: Iterable[Settlement]) -> Iterator[Hazard]:
         owner, member = each.members
         given.setdefault(member, []).append(f"{each.partition.topic}-{each.partition.partition} ({owner})")
     for member, named in given.items():
-        told = ", ".join(dict.fromkeys(named))
-        yield Hazard(Danger.DOUBLE_OWNER, f"{member} was given {told} while the owner kept it")
+        found = ", ".join(dict.fromkeys(named))
+        yield Hazard(Danger.DOUBLE_OWNER, f"{member} was given {found} while the owner kept it")
 
 
 def old_leaders(group: Iterable[GroupClient], leader: str | None) -> Iterator[Hazard]:

@@ -87,9 +87,9 @@ def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberS
         if before is not None and before.incarnation != snapshot.incarnation:
             before, had = None, {}
         has = {row.member_id: _member(row, had) for row in rows.get(snapshot.snapshot_id, ())}
-        told = list(_calls(snapshot, before, had, has))
-        yield from _stamped(snapshot, told)
-        before, had = snapshot, {name: replace(each, held=_held(each, told)) for name, each in has.items()}
+        found = list(_calls(snapshot, before, had, has))
+        yield from _stamped(snapshot, found)
+        before, had = snapshot, {name: replace(each, held=_held(each, found)) for name, each in has.items()}
 
 
 def _member(row: MemberSnapshotRow, had: Mapping[str, _Member]) -> _Member:
@@ -107,9 +107,9 @@ def _taken_over(row: MemberSnapshotRow) -> _Member:
     return _Member(row, assigned_partitions(recorded), assigned_partitions(row.claimed))
 
 
-def _held(member: _Member, told: Iterable[_Told]) -> PartitionSet:
+def _held(member: _Member, found: Iterable[_Told]) -> PartitionSet:
     """Return what a member has after a snapshot: its last assignment, or what it had if it got none."""
-    mine = [made.partitions for who, made, _ in told if who is member and made.callback is Callback.ON_ASSIGNMENT]
+    mine = [made.partitions for who, made, _ in found if who is member and made.callback is Callback.ON_ASSIGNMENT]
     return frozenset(mine[-1]) if mine else member.held
 
 
@@ -167,16 +167,15 @@ def _join(member: _Member, snapshot: GroupSnapshotRow) -> tuple[c.Consumer, tupl
     return joining.consumer, (*early, *joining.calls)
 
 
-def _stamped(snapshot: GroupSnapshotRow, told: Iterable[_Told]) -> Iterator[RecordedCall]:
+def _stamped(snapshot: GroupSnapshotRow, found: Iterable[_Told]) -> Iterator[RecordedCall]:
     where = snapshot.snapshot_id, snapshot.cluster_id, snapshot.group_id, snapshot.generation, snapshot.observed_at
-    for order, (member, made, certainty) in enumerate(told):
+    for order, (member, made, certainty) in enumerate(found):
         yield RecordedCall(*where, order, member.row.member_id, member.row.client_id, made, certainty)
 
 
 # Who had each partition of a recorded group, one member after another, and whose its committed offsets are.
 #
-# All records of a group are in one partition of `__consumer_offsets`: their positions order commits and hand-overs,
-# and
+# All records of a group are in one partition of `__consumer_offsets`: their positions order commits and hand-overs, and
 # no clock is asked. An eager member of a classic group gives up all that it has at each rebalance, whatever it gets
 # back.
 
@@ -319,12 +318,10 @@ class _Tenures:
 # What became of the offsets of a partition when a recorded group handed it over: judged by the commits of its log.
 #
 # The log has no records of topics: where a member stopped reading is not known, only what it committed. So a member
-# that
-# committed nothing is told of, and how much was read again is told only where offsets show it.
+# that committed nothing is told of, and how much was read again is told only where offsets show it.
 #
 # Worked example: a commits 100, later 250, and is revoked; the offset is set back to 0; b takes the partition and
-# begins
-# at 0: 250 records are read twice.
+# begins at 0: 250 records are read twice.
 
 
 class OffsetVerdict(StrEnum):

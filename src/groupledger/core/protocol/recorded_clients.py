@@ -60,8 +60,8 @@ def recorded_group(
     for row in members:
         assignor = assignors.get(row.snapshot_id)
         if assignor:
-            told = libraries(assignor, row.subscription_version, row.user_data)
-            written.setdefault(row.member_id, []).append(told)
+            found = libraries(assignor, row.subscription_version, row.user_data)
+            written.setdefault(row.member_id, []).append(found)
         if row.snapshot_id == last.snapshot_id:
             present.append(row)
     named = names_of(present)
@@ -90,8 +90,8 @@ def _client(
     library: str | None,
 ) -> GroupClient | None:
     """Return the member as a client; None where its library is not known."""
-    told = frozenset.intersection(*written) if written else frozenset()
-    likely = [each for each in LIBRARIES if each in told]
+    found = frozenset.intersection(*written) if written else frozenset()
+    likely = [each for each in LIBRARIES if each in found]
     if len(likely) != 1 and library is not None:
         likely = [library]
     if not likely:
@@ -184,15 +184,15 @@ def _consumer_members(snapshot: GroupSnapshotRow, rows: Sequence[MemberSnapshotR
 
 def _require_stable(snapshot: GroupSnapshotRow, rows: Iterable[MemberSnapshotRow]) -> None:
     """Raise Fault("CANNOT_START") for a consumer group whose record does not tell what comes next."""
-    told = f"group {snapshot.group_id!r} is at group epoch {snapshot.group_epoch}"
+    got = f"group {snapshot.group_id!r} is at group epoch {snapshot.group_epoch}"
     if not snapshot.complete or snapshot.state != "Stable":
         expected = "a stable one: timers and what members last sent are not in the log"
-        raise Fault(CANNOT_START, f"{told}, {snapshot.state}; expected {expected}")
+        raise Fault(CANNOT_START, f"{got}, {snapshot.state}; expected {expected}")
     for row in rows:
         if row.subscribed_regex is not None:
-            raise Fault(CANNOT_START, f"{told}; member {row.member_id!r} subscribes by a pattern; expected topic names")
+            raise Fault(CANNOT_START, f"{got}; member {row.member_id!r} subscribes by a pattern; expected topic names")
         if row.subscription_version is not None:
-            raise Fault(CANNOT_START, f"{told}; member {row.member_id!r} is a classic one; expected no conversion")
+            raise Fault(CANNOT_START, f"{got}; member {row.member_id!r} is a classic one; expected no conversion")
 
 
 def _partitions(row: MemberSnapshotRow, found: Assignment | None, what: str) -> tuple[TopicPartition, ...]:

@@ -155,7 +155,7 @@ class RoundsProcess(ClassicProcess):
 
     clock_ms: int
     talks: bool = True
-    joins: bool = True  # wants to, or was told to
+    joins: bool = True  # wants to, or has to
     heard_ms: int = 0  # when heartbeats began; of one that does not talk, when the coordinator last heard of it
 
     @property
@@ -250,14 +250,14 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
     def signature(self) -> object:
         """All that decides what follows. Assignors compare generations and no more, so their ranks stand for them."""
         talking = self.seated()
-        told = []
+        rows = []
         for member_id, member in self.coordinator.members.items():
             sent = talking[member_id].consumer if member_id in talking else member.subscription
-            told.append((member_id, sent.topics, frozenset(sent.owned), sent.generation, sent.memory))
-        dates = {date for *_, generation, memory in told for date in (generation, memory.generation)}
+            rows.append((member_id, sent.topics, frozenset(sent.owned), sent.generation, sent.memory))
+        dates = {date for *_, generation, memory in rows for date in (generation, memory.generation)}
         known = sorted(date for date in dates if date is not None)
         rank: dict[int | None, int] = {date: at for at, date in enumerate(known)}
-        seats = tuple((*who, rank.get(at), memory.partitions, rank.get(memory.generation)) for *who, at, memory in told)
+        seats = tuple((*who, rank.get(at), memory.partitions, rank.get(memory.generation)) for *who, at, memory in rows)
         joining = tuple(each.name for each in self.processes.values() if each.joins)
         missing = tuple(sorted(self.missing.rounds.items()))
         return self.coordinator.leader, self.coordinator.assignor, seats, joining, missing

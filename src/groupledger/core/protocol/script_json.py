@@ -109,7 +109,7 @@ def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
 
 def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dict[str, Any]:
     """Return the result of a script: each event with its outcome, and KIP-429's metrics of the whole if asked for."""
-    result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
+    result: dict[str, Any] = {"id": name, "events": [settlement_json(each) for each in settlements]}
     if notes := _stand_ins(settlements):
         result["notes"] = notes
     if metrics:
@@ -158,25 +158,25 @@ def read_script(found: Mapping[str, Any]) -> Script:
     require(isinstance(events, list), "events", events, "a list")
     form = found.get("form", Form.KIP)
     require_one_of(form, list(Form), "form")
-    told_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
+    found_events = [_event(each, f"events.{at}") for at, each in enumerate(events or ())]
     _require_order(events or ())
-    if told_events:
-        last = f"events.{len(told_events) - 1}.together"
-        require(not told_events[-1].together, last, True, "false: no event comes after this one")
-    require_seats_first(told_events)
+    if found_events:
+        last = f"events.{len(found_events) - 1}.together"
+        require(not found_events[-1].together, last, True, "false: no event comes after this one")
+    require_seats_first(found_events)
     generation = found.get("generation", 0)
     require_whole(generation, "generation", MOST_GENERATION)
     pace, times = _pace(found.get("pace", {})), read_times(found["times"]) if "times" in found else None
     rounds = "no round_ms beside times: a round takes round_trip_ms"
     require(times is None or not pace.round_ms, "pace.round_ms", pace.round_ms, rounds)
-    protocol = coordinator_of(told_events)
+    protocol = coordinator_of(found_events)
     for each in (e.GroupProtocol.CONSUMER, *KINDS):
         key = group_key(each)
         require(each is protocol or key not in found, key, found.get(key), f"{group_key(protocol)}, of its members")
     settings = read_settings(found.get(group_key(protocol), {}), protocol)
     return Script(
         dict(topics or {}),
-        told_events,
+        found_events,
         Form(form),
         pace,
         times=times,
@@ -225,11 +225,11 @@ def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dic
     """`"client": "java@2.3"` of a join says its library and its byte code; it lists what that has, or its default."""
     if kind is not e.Join or "client" not in values:
         return values
-    told = values.pop("client")
-    require(isinstance(told, str), f"{place}.client", told, "a text")
+    found = values.pop("client")
+    require(isinstance(found, str), f"{place}.client", found, "a text")
     for name in ("byte_code", "library"):
         require(name not in values, f"{place}.{name}", values.get(name), "none beside client, which says it")
-    client = read_client_library(told)
+    client = read_client_library(found)
     protocol = values.get("group_protocol", e.GroupProtocol.CLASSIC)
     if protocol == e.GroupProtocol.CONSUMER and not LIBRARIES[client.name].speaks_kip_848:
         message = f"{place}.group_protocol is {protocol}, which {client.name} does not speak (KIP-848)"
@@ -269,7 +269,7 @@ def _value(key: str, value: Any, place: str) -> Any:
 def write_script(script: Script, name: str) -> dict[str, Any]:
     """Return the JSON object of a script: `read_script` gives the script again."""
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
-    told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
+    found = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
     parts = {
         "generation": script.generation,
         "pace": {
@@ -279,7 +279,7 @@ def write_script(script: Script, name: str) -> dict[str, Any]:
         "times": None if script.times is None else write_times(script.times),
         group_key(coordinator_of(script.events)): write_settings(script.consumer_group),
     }
-    return {**told, **{key: part for key, part in parts.items() if part}}
+    return {**found, **{key: part for key, part in parts.items() if part}}
 
 
 def _fields(event: e.Event) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def told(settled: Settlement) -> dict[str, Any]:
+def settlement_json(settled: Settlement) -> dict[str, Any]:
     """One event and what came of it, as a JSON object."""
     group = settled.coordinated
     return {
@@ -323,11 +323,11 @@ def told(settled: Settlement) -> dict[str, Any]:
 def _timed(end: TimedEnd) -> dict[str, Any]:
     """Return the keys of a result in a group that has times."""
     outages = [[*each.partition, each.since_ms, each.until_ms] for each in end.outages]
-    told: dict[str, Any] = {"ended_ms": end.at_ms, "rebalancing": end.rebalancing, "outages": outages}
+    found: dict[str, Any] = {"ended_ms": end.at_ms, "rebalancing": end.rebalancing, "outages": outages}
     if end.read is not None:
         for name in ("twice", "never", "committed"):
-            told[name] = [[*each, count] for each, count in getattr(end.read, name).items()]
-    return told
+            found[name] = [[*each, count] for each, count in getattr(end.read, name).items()]
+    return found
 
 
 def _round(took: Round) -> dict[str, Any]:
@@ -376,8 +376,7 @@ def _pairs(partitions: Iterable[TopicPartition]) -> list[list[Any]]:
 # Members that a group has before the first event, as JSON: the key `seat` of a join.
 #
 # Worked example: {"member_id": "m1-7f", "assigned": [["orders", 0]], "claimed": [["orders", 0]], "claimed_generation":
-# 4,
-# "leads": true}.
+# 4, "leads": true}.
 
 MOST_GENERATION = 2**31 - 1
 SEAT_KEYS = ("member_id", "assigned", "claimed", "claimed_generation", "leads")

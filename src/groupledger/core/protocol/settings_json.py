@@ -74,7 +74,7 @@ def read_times(found: Any) -> Times:
     each = _member(found, "times", MemberTimes())
     members = found.get(MEMBERS, {})
     require(isinstance(members, dict), f"times.{MEMBERS}", members, "an object of the times of members")
-    of = {name: _of_member(told, f"times.{MEMBERS}.{name}", each) for name, told in members.items()}
+    of = {name: _of_member(known, f"times.{MEMBERS}.{name}", each) for name, known in members.items()}
     return Times(each, of, **{name: found[name] for name in OF_GROUP if name in found})
 
 
@@ -87,10 +87,10 @@ def _of_member(found: Any, place: str, each: MemberTimes) -> MemberTimes:
 
 def _member(found: Mapping[str, Any], place: str, each: MemberTimes) -> MemberTimes:
     """Read these times, and otherwise take those of `each`."""
-    told = {name: found[name] for name in OF_MEMBER if name in found}
-    for name, value in told.items():
+    known = {name: found[name] for name in OF_MEMBER if name in found}
+    for name, value in known.items():
         require_whole(value, f"{place}.{name}", MOST_MS, least=int(name in POSITIVE))
-    times = replace(each, **told)
+    times = replace(each, **known)
     expected = f"less than session_timeout_ms, which is {times.session_timeout_ms:,}"
     for name in ("heartbeat_interval_ms", "round_trip_ms"):
         value = getattr(times, name)
@@ -100,9 +100,9 @@ def _member(found: Mapping[str, Any], place: str, each: MemberTimes) -> MemberTi
 
 def write_times(times: Times) -> dict[str, Any]:
     """Return the JSON object of these times: `read_times` gives them again."""
-    told = {name: getattr(times, name) for name in OF_GROUP if getattr(times, name) is not None}
+    found = {name: getattr(times, name) for name in OF_GROUP if getattr(times, name) is not None}
     of = {name: asdict(member) for name, member in times.of.items()}
-    return {**asdict(times.each), **told, **({MEMBERS: of} if of else {})}
+    return {**asdict(times.each), **found, **({MEMBERS: of} if of else {})}
 
 
 # A topology as JSON: {"0": {"source_topics": ["orders"], "repartition_sink_topics": ["by-value"]}}.
@@ -119,11 +119,11 @@ def read_topology(found: Any, place: str) -> Subtopologies:
 
 def _subtopology(found: Any, place: str) -> SubtopologyTopics:
     require(isinstance(found, dict), place, found, "an object of topics")
-    told: dict[str, Any] = {}
+    known: dict[str, Any] = {}
     for name, value in found.items():
         require_one_of(name, FIELDS, place)
-        told[name] = _counts(value, f"{place}.{name}") if name == COUNTED else _names(value, f"{place}.{name}")
-    return SubtopologyTopics(**told)
+        known[name] = _counts(value, f"{place}.{name}") if name == COUNTED else _names(value, f"{place}.{name}")
+    return SubtopologyTopics(**known)
 
 
 def _names(value: Any, place: str) -> tuple[str, ...]:
@@ -174,27 +174,27 @@ def read_settings(found: Any, protocol: GroupProtocol = GroupProtocol.CONSUMER) 
     place = group_key(protocol)
     require(isinstance(found, dict), place, found, "an object")
     of_all = tuple(each.name for each in fields(ConsumerGroupSettings))
-    told = dict(found or {})
-    for name, value in told.items():
+    known = dict(found or {})
+    for name, value in known.items():
         require_one_of(name, KINDS[protocol].settings if protocol in KINDS else of_all, place)
         if name in CHOICES:
             require_one_of(value, CHOICES[name], f"{place}.{name}")
         elif name == TOPOLOGY:
-            told[name] = read_topology(value, f"{place}.{name}")
+            known[name] = read_topology(value, f"{place}.{name}")
         else:
             require_whole(value, f"{place}.{name}", MOST.get(name, MOST_MS), least=int(name not in MAY_BE_ZERO))
     if protocol is GroupProtocol.STREAMS:
-        return StreamsGroupSettings(**told)
-    policy = MigrationPolicy(told.get("migration_policy", MigrationPolicy.BIDIRECTIONAL))
-    return ConsumerGroupSettings(**{**told, "migration_policy": policy})
+        return StreamsGroupSettings(**known)
+    policy = MigrationPolicy(known.get("migration_policy", MigrationPolicy.BIDIRECTIONAL))
+    return ConsumerGroupSettings(**{**known, "migration_policy": policy})
 
 
 def write_settings(settings: ConsumerGroupSettings) -> dict[str, Any]:
     """Those settings that are not Kafka's own: `read_settings` gives all of them again."""
     pairs = ((each.name, getattr(settings, each.name)) for each in fields(settings))
     default = type(settings)()
-    told = {name: value for name, value in pairs if value != getattr(default, name)}
-    return told | ({TOPOLOGY: write_topology(told[TOPOLOGY])} if TOPOLOGY in told else {})
+    found = {name: value for name, value in pairs if value != getattr(default, name)}
+    return found | ({TOPOLOGY: write_topology(found[TOPOLOGY])} if TOPOLOGY in found else {})
 
 
 def write_coordinated(group: Coordinated) -> dict[str, Any]:
@@ -213,18 +213,18 @@ def write_coordinated(group: Coordinated) -> dict[str, Any]:
 
 def _row(row: MemberRow | HeartbeatRow, *, streams: bool) -> dict[str, Any]:
     """Return a row whose tuples are partitions, or tasks."""
-    told = {name: value for name, value in row._asdict().items() if streams or name not in OF_STREAMS_ROW}
-    return {name: _pairs(value) if isinstance(value, tuple) else value for name, value in told.items()}
+    found = {name: value for name, value in row._asdict().items() if streams or name not in OF_STREAMS_ROW}
+    return {name: _pairs(value) if isinstance(value, tuple) else value for name, value in found.items()}
 
 
 def _target(row: TargetRow, *, streams: bool) -> dict[str, Any]:
-    told = {
+    found = {
         "at_ms": row.at_ms,
         "epoch": row.epoch,
         "assignor": row.assignor,
         "targets": {member: _pairs(partitions) for member, partitions in row.targets},
     }
-    return told | ({"standby": {member: _pairs(tasks) for member, tasks in row.standby}} if streams else {})
+    return found | ({"standby": {member: _pairs(tasks) for member, tasks in row.standby}} if streams else {})
 
 
 def _pairs(partitions: Iterable[TopicPartition]) -> list[list[Any]]:
@@ -327,5 +327,5 @@ def require_consumers(events: Iterable[e.Event], what: str) -> None:
 
 def _set_fields(join: e.Join) -> dict[str, Any]:
     """Those fields that are not at their default."""
-    told = ((each.name, getattr(join, each.name), each.default) for each in fields(join))
-    return {name: value for name, value, default in told if default is MISSING or value != default}
+    found = ((each.name, getattr(join, each.name), each.default) for each in fields(join))
+    return {name: value for name, value, default in found if default is MISSING or value != default}

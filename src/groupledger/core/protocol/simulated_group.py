@@ -273,8 +273,8 @@ class SimulatedGroup(Generic[P]):
     @property
     def commits_every_ms(self) -> int:
         """`auto.commit.interval.ms`; 0: never, as where a listener commits and the script states nothing."""
-        told = None if self.times is None else self.times.auto_commit_interval_ms
-        return (AUTO_COMMIT_MS if self.applications is None else 0) if told is None else told
+        found = None if self.times is None else self.times.auto_commit_interval_ms
+        return (AUTO_COMMIT_MS if self.applications is None else 0) if found is None else found
 
     def accepts(self, process: P) -> bool:
         """Return whether the coordinator takes a commit of a process now."""
@@ -330,10 +330,10 @@ class SimulatedGroup(Generic[P]):
         process.commits_next_ms = self.now_ms + self.commits_every_ms
 
     def begin_recorded(self, process: P, assigned: Iterable[TopicPartition]) -> None:
-        """Give a recorded member what it was assigned, and note the call that told it so before the first event."""
-        told = call(Callback.ASSIGNED, assigned)
-        list(process.application.called(told))  # its listener knows of the partitions, and took its time before
-        self.note(process, told, self.now_ms, self.now_ms)
+        """Give a recorded member what it was assigned, and note that call before the first event."""
+        found = call(Callback.ASSIGNED, assigned)
+        list(process.application.called(found))  # its listener knows of the partitions, and took its time before
+        self.note(process, found, self.now_ms, self.now_ms)
 
     def take_over(self, process: P, before: SimulatedProcess) -> None:
         """Continue a process in this group, which followed the other protocol (`before`: the process in that one)."""

@@ -36,13 +36,13 @@ def matching(expression: str, names: tuple[str, ...]) -> tuple[str, ...]:
 
 def require_quick(member: str, expression: str) -> None:
     """Raise Fault(BAD_EVENT) for an expression that could take too long to match."""
-    told = f"{member!r} subscribes by the regular expression {expression[:80]!r}"
+    got = f"{member!r} subscribes by the regular expression {expression[:80]!r}"
     if len(expression) > LONGEST_PATTERN:
-        raise Fault(BAD_EVENT, f"{told}, of {len(expression):,} characters; expected at most {LONGEST_PATTERN:,}")
+        raise Fault(BAD_EVENT, f"{got}, of {len(expression):,} characters; expected at most {LONGEST_PATTERN:,}")
     if most_ways(expression) > MOST_WAYS:
         expected = "at most three of .*, and no repetition of what repeats or chooses itself"
         hint = r"([a-z]+\.)+ may be written [a-z.]+"
-        raise Fault(BAD_EVENT, f"{told}, which can match in too many ways to try all; expected {expected}: {hint}")
+        raise Fault(BAD_EVENT, f"{got}, which can match in too many ways to try all; expected {expected}: {hint}")
 
 
 def require_pattern(member: str, expression: str, names: Iterable[str]) -> None:
@@ -50,16 +50,16 @@ def require_pattern(member: str, expression: str, names: Iterable[str]) -> None:
 
     In the consumer protocol the coordinator judges that.
     """
-    told = f"{member!r} subscribes by the regular expression {expression[:80]!r}"
+    got = f"{member!r} subscribes by the regular expression {expression[:80]!r}"
     named = sorted(names)
     if named:
         expected = "one of both in the classic protocol; there topics is []"
-        raise Fault(BAD_EVENT, f"{told} and by name ({', '.join(named)[:80]}); expected {expected}")
+        raise Fault(BAD_EVENT, f"{got} and by name ({', '.join(named)[:80]}); expected {expected}")
     require_quick(member, expression)
     try:
         re.compile(expression)
     except (re.error, OverflowError) as error:
-        raise Fault(BAD_EVENT, f"{told}, which does not compile: {error}; expected one that does") from error
+        raise Fault(BAD_EVENT, f"{got}, which does not compile: {error}; expected one that does") from error
 
 
 def most_ways(expression: str) -> int:

@@ -186,8 +186,8 @@ def topics_of(member: GroupMember, resolved: Mapping[str, tuple[str, ...]]) -> t
 # target where one is due, `finish` moves that one member towards it. In between the assignor is asked, by the caller.
 #
 # Worked example: A holds t-0 and t-1. B's first heartbeat makes group epoch 3, its target t-1, and B waits in epoch 3
-# for
-# t-1. A's next heartbeat is told to revoke t-1, the one after that states t-0; then B's next one is answered t-1.
+# for t-1. A's next heartbeat is answered to revoke t-1, the one after that states t-0; then B's next one is answered
+# t-1.
 
 FIRST_EPOCH = 1
 """Of a group before its first member is known: the first subscription makes it 2."""
@@ -333,8 +333,11 @@ class ConsumerGroup:
         return request.full
 
     def seat(self, member: GroupMember, held: Sequence[TopicIdPartition], now_ms: int) -> None:
-        """Take a member of the current epoch that holds all of its target, which keeps this order."""
-        self.members[member.member_id] = member
+        """Take a member into the current epoch that holds all of its target, which keeps this order."""
+        topics, assigned = tuple(sorted(set(member.topics))), dict.fromkeys(sorted(held), self.epoch)
+        self.members[member.member_id] = replace(
+            member, topics=topics, epoch=self.epoch, previous_epoch=self.epoch, assigned=assigned
+        )
         self.targets[member.member_id] = tuple(
             (topic_id, tuple(sorted(number for other, number in held if other == topic_id)))
             for topic_id in dict.fromkeys(topic_id for topic_id, _ in held)
@@ -342,16 +345,16 @@ class ConsumerGroup:
         self.heard_ms[member.member_id] = now_ms
         self.changes.append(JOINED)
 
-    def seat_recorded(self, member: GroupMember, now_ms: int) -> None:
+    def seat_recorded(self, member: GroupMember, held: TopicIdPartitionSet, now_ms: int) -> None:
         """Take a recorded member; the group has seen the topics that exist."""
-        self.seat(member, list(member.assigned), now_ms)
+        self.seat(member, sorted(held), now_ms)
         self._seen_topics = self._metadata(None)
 
     def leave(self, member_id: str) -> None:
         """Remove a member for good, or since it is fenced: its partitions are free, and the group epoch rises."""
         del self.members[member_id]
-        for told in (self.targets, self.heard_ms, self.revoking_since_ms, self.session_ms):
-            told.pop(member_id, None)
+        for found in (self.targets, self.heard_ms, self.revoking_since_ms, self.session_ms):
+            found.pop(member_id, None)
         self.changes.append(LEFT)
         self._bump(None)
         if not self.members:
@@ -493,8 +496,8 @@ class ConsumerGroup:
         if old in self.targets:
             target = self.targets.pop(old)
             self.targets.setdefault(new, target)
-        for told in (self.heard_ms, self.revoking_since_ms, self.session_ms):
-            told.pop(old, None)
+        for found in (self.heard_ms, self.revoking_since_ms, self.session_ms):
+            found.pop(old, None)
         self.changes += [LEFT, JOINED]
 
     def _goal(self, member: GroupMember) -> Goal:
@@ -512,8 +515,7 @@ class ConsumerGroup:
 # One step of a member towards its target (KIP-848, "Member state machine"): pure, as `core.step` is for clients.
 #
 # Worked example: A holds t-0 and t-1 in epoch 2 and is to hold t-0 in epoch 3. Its heartbeat states nothing: it stays
-# in
-# epoch 2 and has to revoke t-1. Its next one states t-0: it is in epoch 3, and t-1 is free.
+# in epoch 2 and has to revoke t-1. Its next one states t-0: it is in epoch 3, and t-1 is free.
 
 
 class Goal(NamedTuple):

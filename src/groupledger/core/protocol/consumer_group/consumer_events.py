@@ -81,8 +81,8 @@ def _go_on_as_recorded(play: CoordinatedGroup, process: Process, seat: e.Recorde
     """Seat a member of the current epoch: it owns what it was assigned, and heartbeats without news."""
     settings, group = process.settings, play.group
     if not settings.group_protocol.coordinated or settings.topic_regex is not None:
-        told = f"{settings.member!r} {'subscribes by a pattern' if settings.topic_regex else 'is a classic member'}"
-        raise Fault(BAD_EVENT, f"{told}; expected a recorded consumer group whose members subscribe by name")
+        got = f"{settings.member!r} {'subscribes by a pattern' if settings.topic_regex else 'is a classic member'}"
+        raise Fault(BAD_EVENT, f"{got}; expected a recorded consumer group whose members subscribe by name")
     held = group.topics.identified(seat.assigned)
     client = _client(process, seat.member_id)
     known = replace(client, epoch=group.epoch, owned=held, assigned=held, stated=held, full=False)
@@ -90,15 +90,12 @@ def _go_on_as_recorded(play: CoordinatedGroup, process: Process, seat: e.Recorde
     member = GroupMember(
         member_id=seat.member_id,
         process=process.name,
-        topics=tuple(sorted(set(settings.topics))),
+        topics=settings.topics,
         group_instance_id=settings.group_instance_id,
         remote_assignor=settings.remote_assignor,
         rebalance_timeout_ms=process.times.rebalance_timeout_ms,
-        epoch=group.epoch,
-        previous_epoch=group.epoch,
-        assigned=dict.fromkeys(sorted(held), group.epoch),
     )
-    group.seat_recorded(member, play.clock_ms)
+    group.seat_recorded(member, held, play.clock_ms)
     play.begin_recorded(process, group.topics.named(held))
     play.send_next(process)
 
@@ -168,8 +165,8 @@ def _clocked(play: CoordinatedGroup, event: e.Hang | e.CutOff, to: str) -> Proce
     if play.times is None:
         needs_times(play, event)
     if process.client is None:
-        told = f"{event.member!r} cannot {to}: it follows the classic protocol, in a group that is not classic"
-        raise Fault(BAD_EVENT, f"{told}; expected a process of the {play.group.protocol} protocol")
+        got = f"{event.member!r} cannot {to}: it follows the classic protocol, in a group that is not classic"
+        raise Fault(BAD_EVENT, f"{got}; expected a process of the {play.group.protocol} protocol")
     return process
 
 
@@ -248,8 +245,8 @@ def _subscribe(play: CoordinatedGroup, event: e.Subscribe) -> None:
     require_topic_names(event.topics)
     process = _running(play, event.member, "subscribe")
     if play.group.protocol is e.GroupProtocol.STREAMS:
-        told = f"{event.member!r} cannot subscribe: the topology names the topics of a Streams group"
-        raise Fault(BAD_EVENT, f"{told}; expected no subscribe event in it")
+        got = f"{event.member!r} cannot subscribe: the topology names the topics of a Streams group"
+        raise Fault(BAD_EVENT, f"{got}; expected no subscribe event in it")
     if process.client is not None:
         process.client = c.subscribe(process.client, event.topics)
     elif process.consumer is not None:
@@ -352,7 +349,7 @@ MOST_STEPS = 20_000
 def settle(
     play: CoordinatedGroup, event: e.Event, horizon: Horizon | None = None
 ) -> Generator[ServerQuestion, Targets, Settlement]:
-    """One event, and heartbeats until nothing new comes of them, or until the next event is due, if that is told.
+    """Apply an event, and play heartbeats until nothing new comes of them, or until the next event is due (`horizon`).
 
     Raises Fault as `apply_event`.
     """

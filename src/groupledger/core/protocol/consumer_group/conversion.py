@@ -53,7 +53,7 @@ def to_consumer_group(
     """Continue the group as a consumer group: its generation is the epoch, and its assignments are the targets.
 
     A group without members is a new one, be it of another `kind`, unless it `goes_on` with recorded members. `table`:
-    topics that the group was told of before.
+    topics that the group had before.
     """
     table.become(group.topics)
     old = group.coordinator
@@ -89,12 +89,9 @@ def _seat(
     seated = GroupMember(
         member_id=member.member_id,
         process=member.process,
-        topics=tuple(sorted(set(member.subscription.topics))),
+        topics=member.subscription.topics,
         group_instance_id=member.group_instance_id,
         rebalance_timeout_ms=times.rebalance_timeout_ms,
-        epoch=group.epoch,
-        previous_epoch=group.epoch,
-        assigned=dict.fromkeys(sorted(held), group.epoch),
         classic_assignors=member.assignors,
     )
     group.seat(seated, held, now_ms)
@@ -124,10 +121,9 @@ def to_classic_group(play: CoordinatedGroup, group: RoundsGroup) -> None:
     new.generation = play.group.epoch if play.group.members else 0
     for member in play.group.members.values():
         process = play.processes[member.process]
-        consumer = process.consumer
-        if consumer is None or member.classic_assignors is None:
+        if member.classic_assignors is None:
             raise AssertionError(f"{member.process} follows the consumer protocol; expected classic members alone")
-        subscription = c.join(consumer).subscription
+        subscription = c.join(process.classic_consumer).subscription
         new.seat(
             Registered(
                 member.process, member.member_id, member.classic_assignors, subscription, member.group_instance_id
@@ -142,10 +138,8 @@ def to_classic_group(play: CoordinatedGroup, group: RoundsGroup) -> None:
 
 
 def _back(play: CoordinatedGroup, group: RoundsGroup, process: Process) -> RoundsProcess:
-    if process.consumer is None:
-        raise AssertionError(f"{process.name} follows the consumer protocol; expected a classic one")
     back = RoundsProcess(
-        settings=process.settings, consumer=process.consumer, clock_ms=play.clock_ms, number=process.number
+        settings=process.settings, consumer=process.classic_consumer, clock_ms=play.clock_ms, number=process.number
     )
     back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
     group.take_over(back, process)

@@ -133,6 +133,13 @@ class Process(SimulatedProcess):
         return None if self.consumer is None else self.consumer.generation
 
     @property
+    def classic_consumer(self) -> classic.Consumer:
+        """The consumer of a process of the classic protocol."""
+        if self.consumer is None:
+            raise AssertionError(f"{self.name} is no classic member; expected one")
+        return self.consumer
+
+    @property
     def runs(self) -> bool:
         """Whether it polls and heartbeats."""
         return self.talks and not self.hung
@@ -426,11 +433,11 @@ class CoordinatedGroup(SimulatedGroup[Process]):
             self.send_soon(process, next_ms - self.clock_ms)
 
 
-# A consumer of the consumer protocol as Kafka's Java client 4.4 is one: what it sends, what it is told, what it owns.
+# A consumer of the consumer protocol as Kafka's Java client 4.4 is one: what it sends, what it is answered, what it
+# owns.
 #
 # Pure, like `core.protocol.consumer` for the classic protocol. It reconciles in one go: onPartitionsRevoked with all
-# that
-# goes, then onPartitionsAssigned with all that comes, be it nothing; then it tells the coordinator what it owns.
+# that goes, then onPartitionsAssigned with all that comes, be it nothing; then it tells the coordinator what it owns.
 
 Said = tuple[tuple[str, ...], str | None]
 

@@ -406,8 +406,7 @@ def _close_steps(play: CoordinatedGroup, process: Process, *, lost: bool) -> Ste
 
 # Members of the classic protocol in a consumer group: the coordinator speaks JoinGroup, SyncGroup, Heartbeat to them.
 #
-# They are assigned by the server-side assignor as all others are, have no leader, and the generation that they are
-# told
+# They are assigned by the server-side assignor as all others are, have no leader, and the generation that they are told
 # is their member epoch. What they do on their side is `core.protocol.consumer`.
 
 
@@ -446,7 +445,7 @@ def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
     """JoinGroup and SyncGroup until the member need not join again."""
     while process.alive:
         play.commit(process)
-        joining = classic_client.join(_with_topics(play, process))
+        joining = classic_client.join(classic_client.look(process.classic_consumer, play.group.topics.counts))
         process.consumer = joining.consumer
         if not (yield from _called(process, joining.calls)):
             return
@@ -478,30 +477,22 @@ def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
 
 
 def _called(process: Process, calls: Iterable[Call]) -> Generator[Call, Any, bool]:
-    """Make calls, and return whether the process is still a member after them, as far as it was told."""
+    """Make calls, and return whether the process is still a member after them, as far as it knows."""
     yield from calls
     return not process.is_out
 
 
-def _with_topics(play: CoordinatedGroup, process: Process) -> classic_client.Consumer:
-    if process.consumer is None:
-        raise AssertionError(f"{process.name} is no classic member; expected one")
-    return classic_client.look(process.consumer, play.group.topics.counts)
-
-
 def _join_group(play: CoordinatedGroup, process: Process, member_id: str) -> HeartbeatRequest:
     """JoinGroup with what the subscription states as owned: nothing of an eager member."""
-    if process.consumer is None:
-        raise AssertionError(f"{process.name} is no classic member; expected one")
     return HeartbeatRequest(
         member_id=member_id,
         process=process.name,
         epoch=process.generation or 0,
         group_instance_id=process.settings.group_instance_id,
-        topics=process.consumer.topics,
+        topics=process.classic_consumer.topics,
         regex="",
         rebalance_timeout_ms=process.times.rebalance_timeout_ms,
-        owned=play.group.topics.identified(process.consumer.owned),
+        owned=play.group.topics.identified(process.classic_consumer.owned),
         classic_assignors=process.settings.assignors,
     )
 

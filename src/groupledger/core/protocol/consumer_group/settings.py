@@ -131,8 +131,8 @@ def configure(topology: Subtopologies, counts: Mapping[str, int]) -> ConfiguredT
     expected = {topic: count for topic, count in internal.items() if topic in wanted}
     wrong = [(topic, count) for topic, count in sorted(expected.items()) if counts.get(topic, count) != count]
     if wrong:
-        told = ", ".join(f"{topic} has {counts[topic]:,} partitions, expected {count:,}" for topic, count in wrong)
-        return ConfiguredTopology({}, {}, f"INCORRECTLY_PARTITIONED_TOPICS: {told}")
+        found = ", ".join(f"{topic} has {counts[topic]:,} partitions, expected {count:,}" for topic, count in wrong)
+        return ConfiguredTopology({}, {}, f"INCORRECTLY_PARTITIONED_TOPICS: {found}")
     missing = {topic: count for topic, count in sorted(expected.items()) if topic not in counts}
     return ConfiguredTopology(tasks, missing, f"MISSING_INTERNAL_TOPICS: {', '.join(missing)}" if missing else None)
 

@@ -188,13 +188,11 @@ class StreamsGroup(ConsumerGroup):
 # One step of a Streams group's member towards its target (KIP-1071, "Reconciliation"), as in Kafka 4.4: pure.
 #
 # A member revokes first. Then it gets an active task once nobody else has that, and no other member of its process a
-# standby of it; a standby task once its process has the task no longer. A task that only changes its role in one
-# member
+# standby of it; a standby task once its process has the task no longer. A task that only changes its role in one member
 # changes it in one step: the state stays where it is.
 #
-# Worked example: A has the active tasks 0 and 1, B of another process is to get 1. A's heartbeat is told to revoke 1,
-# the
-# one after that states 0 alone; then B's next one is answered 1.
+# Worked example: A has the active tasks 0 and 1, B of another process is to get 1. A's heartbeat is answered to revoke
+# 1, the one after that states 0 alone; then B's next one is answered 1.
 
 
 def advance_tasks(

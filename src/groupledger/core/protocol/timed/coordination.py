@@ -96,8 +96,8 @@ def _join_again(
     """
     known = group.coordinator.members[member_id]
     stable = not group.preparing and not group.completing
-    told = group.completing or (stable and group.coordinator.leader != member_id and group.form is Form.AS_KAFKA)
-    if told and known.subscription == sent:
+    found = group.completing or (stable and group.coordinator.leader != member_id and group.form is Form.AS_KAFKA)
+    if found and known.subscription == sent:
         _reply(group, process, request, partial(_hear, group, process, joined=_answer_to(group, member_id)))
         return
     group.coordinator.seat(process.registered(member_id, sent))
@@ -118,8 +118,8 @@ def _replace(
     _forget(group, old)
     watch(group, member_id, process)
     if stable:
-        told = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
-        _reply(group, process, request, partial(_hear, group, process, joined=told))
+        found = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
+        _reply(group, process, request, partial(_hear, group, process, joined=found))
         return
     group.waiting[member_id] = (process, request)
     _prepare_or_complete(group)
@@ -322,10 +322,9 @@ def _rebalance_timeout_ms(group: TimedGroup) -> int:
     return max((group.times.member(name).rebalance_timeout_ms for name in names), default=0)
 
 
-# Heartbeats and sessions of a timed group: who is heard of, what it is told, and when its session is over.
+# Heartbeats and sessions of a timed group: who is heard of, what it is answered, and when its session is over.
 #
-# A member learns from its next heartbeat that the group rebalances, or that it went on without it. Heartbeats are
-# noted
+# A member learns from its next heartbeat that the group rebalances, or that it went on without it. Heartbeats are noted
 # only where they tell something new.
 
 
@@ -343,8 +342,8 @@ def nudge(group: TimedGroup) -> None:
         if not process.heartbeats or process.heartbeat_due is not None:
             continue
         found = group.verdict(process)
-        told = found is True and (process.must_rejoin or process.membership is not Membership.STABLE)
-        if group.fenced(process) or (found is not False and not told):
+        known = found is True and (process.must_rejoin or process.membership is not Membership.STABLE)
+        if group.fenced(process) or (found is not False and not known):
             due_ms = process.next_heartbeat_ms(group.now_ms)
             process.heartbeat_due = group.agenda.at(due_ms, partial(heartbeat, group, process))
 

@@ -150,32 +150,32 @@ def _send_join(group: TimedGroup, process: TimedProcess, sent: Subscription) -> 
 
 def _enter(group: TimedGroup, process: TimedProcess) -> Program:
     """JoinGroup was answered: heartbeats begin, the leader assigns, SyncGroup is sent."""
-    told = process.joined
-    if told is None:
+    found = process.joined
+    if found is None:
         raise AssertionError(f"{process.name} enters a generation; expected an answer to JoinGroup")
-    process.joined, process.returned, process.round = None, told, told.round
-    process.consumer = c.enter(process.consumer, told.member_id, told.generation, told.leads)
+    process.joined, process.returned, process.round = None, found, found.round
+    process.consumer = c.enter(process.consumer, found.member_id, found.generation, found.leads)
     process.membership, process.heartbeats_since_ms = Membership.SYNCING, group.now_ms
-    coordination.end_session(group, told.member_id)
+    coordination.end_session(group, found.member_id)
     plan = None
-    if told.members:
-        plan = yield from _assign(group, process, told)
+    if found.members:
+        plan = yield from _assign(group, process, found)
         if plan.failure is not None:
             group.failure = plan.failure
             group.close_round()
             return
-    group.send(process, partial(coordination.sync, group, process, told.member_id, told.generation, plan))
+    group.send(process, partial(coordination.sync, group, process, found.member_id, found.generation, plan))
     coordination.nudge(group)
 
 
-def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator[int | Question, Plan | None, Plan]:
+def _assign(group: TimedGroup, process: TimedProcess, found: Joined) -> Generator[int | Question, Plan | None, Plan]:
     """Ask the leader's assignor about the members in its answer, by the topics that it knows now."""
-    yield from call(group, process, (assign_call(told.members),), process.round)
-    plan = yield group.question(process, told.assignor, told.members)
+    yield from call(group, process, (assign_call(found.members),), process.round)
+    plan = yield group.question(process, found.assignor, found.members)
     if plan is None:
         raise AssertionError("a leader's question was not answered; expected a plan")
     process.must_rejoin |= group.missing.assigned()  # with the metadata that it lacked
-    if group.round is not None and group.round.number == told.round:
+    if group.round is not None and group.round.number == found.round:
         group.round.plan = plan
     return plan
 
@@ -186,10 +186,10 @@ def _take(group: TimedGroup, process: TimedProcess) -> Program:
     if process.loses:
         _lose(group, process)
         return
-    told, process.returned = process.returned, None
+    found, process.returned = process.returned, None
     reaction = c.receive_assignment(process.consumer, given)
     process.consumer = reaction.consumer
-    again = reaction.joins or _left_undone(group, process, told)
+    again = reaction.joins or _left_undone(group, process, found)
     process.must_rejoin |= again
     yield from call(group, process, reaction.calls, process.round)
     group.done(process.consumer.member_id, answered=True, again=process.must_rejoin)
@@ -206,12 +206,12 @@ def _lose(group: TimedGroup, process: TimedProcess) -> None:
     process.join_started_ms = None
 
 
-def _left_undone(group: TimedGroup, process: TimedProcess, told: Joined | None) -> bool:
+def _left_undone(group: TimedGroup, process: TimedProcess, found: Joined | None) -> bool:
     """Whether a static member that took back its seat has to join in the form `kip` (decision 0032)."""
-    if told is None or told.returned is None or group.form is not Form.KIP:
+    if found is None or found.returned is None or group.form is not Form.KIP:
         return False
-    unseen = told.leads and group.planned_view != process.consumer.view
-    return unseen or not process.consumer.owned.issuperset(told.returned.owned)
+    unseen = found.leads and group.planned_view != process.consumer.view
+    return unseen or not process.consumer.owned.issuperset(found.returned.owned)
 
 
 def close(group: TimedGroup, process: TimedProcess) -> Program:

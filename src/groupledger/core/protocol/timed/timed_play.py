@@ -104,8 +104,8 @@ def require_one_timeout(events: Iterable[e.Event]) -> None:
     """Raise Fault(BAD_EVENT) for `max.poll.interval.ms` of a join where the script has times."""
     for event in events:
         if isinstance(event, e.Join) and event.rebalance_timeout_ms != e.MAX_POLL_INTERVAL_MS:
-            told = f"rebalance_timeout_ms of {event.member!r} is {event.rebalance_timeout_ms:,}"
-            raise Fault(BAD_EVENT, f"{told}; expected it in times.members, where a script has times")
+            got = f"rebalance_timeout_ms of {event.member!r} is {event.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{got}; expected it in times.members, where a script has times")
 
 
 def require_consumer_times(script: Script) -> None:
@@ -117,16 +117,16 @@ def require_consumer_times(script: Script) -> None:
     times = script.times or Times()
     for of in (times.each, *times.of.values()):
         if of.processing_ms >= of.rebalance_timeout_ms:
-            told = f"processing_ms is {of.processing_ms:,}, and rebalance_timeout_ms {of.rebalance_timeout_ms:,}"
-            raise Fault(BAD_EVENT, f"{told}; expected less work than that beside members of the consumer protocol")
+            got = f"processing_ms is {of.processing_ms:,}, and rebalance_timeout_ms {of.rebalance_timeout_ms:,}"
+            raise Fault(BAD_EVENT, f"{got}; expected less work than that beside members of the consumer protocol")
 
 
 def require_order(events: list[e.Event]) -> None:
     """Raise Fault(BAD_EVENT) for times that go back."""
     for before, after in pairwise(events):
         if after.at_ms < before.at_ms:
-            told = f"at_ms is {after.at_ms:,} after an event at {before.at_ms:,}"
-            raise Fault(BAD_EVENT, f"{told}; expected times that never go back where a script has times")
+            got = f"at_ms is {after.at_ms:,} after an event at {before.at_ms:,}"
+            raise Fault(BAD_EVENT, f"{got}; expected times that never go back where a script has times")
 
 
 def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, None]:
