@@ -8,7 +8,7 @@ export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo docs test check bench bench-job parity properties mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
+.PHONY: help ready setup demo docs test check bench bench-job parity properties frozen mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ machine: setup  ## Random histories of groups, held against what must hold: 5,00
 	  tests/core/protocol/test_timed_histories.py tests/core/protocol/test_consumer_timed.py \
 	  tests/core/protocol/test_consumer_machine.py \
 	  tests/core/protocol/test_streams_machine.py
+
+frozen: setup  ## What commands, notebook cells, pages and 8,200 simulated histories show, against stored digests (some minutes)
+	@$(BIN)/python -m tests.frozen.outputs
+	@$(BIN)/python -m tests.frozen.settlements
 
 faults: setup  ## Kill, fill, tear and lock out ingest and assign at every boundary; nothing lost, nothing doubled (needs a JDK)
 	@$(BIN)/python -m tests.faults

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from pyspark.sql import functions as F
 
+from benchmarks.fleet import settle, simulate_fleet
 from groupledger.config import SparkSettings
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_json import write_script
-from groupledger.engine.fleet import settle, simulate_fleet
 from groupledger.engine.session import session
 from tests.core.protocol.drawn import script
 from tests.core.protocol.drawn_times import consumer_script, mixed_script, timed_script

@@ -22,14 +22,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import (
-    ClassicGroupMember,
-    GroupMetadata,
-    LogKey,
-    RecordKind,
-    encode_key,
-    encode_value,
-)
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.fold_schema import GROUP_KEY, INPUT, RECORD
 from groupledger.engine.fold_slices import fold_in_slices

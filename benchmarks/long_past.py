@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow import parquet
 
-from groupledger.sinks.folder_runs import FolderRuns, RunRow
+from groupledger.sinks.commit_log import FolderCommitLog, RunRow, itself
 from groupledger.sinks.ledger import CHECKPOINT_INTERVAL
 from groupledger.sinks.runs import COMMITTED, FACTS_AS_OF, INGEST, PLANNED, READ
 from groupledger.tables import ASSIGNMENTS, REBALANCES, RUNS, TABLES, VIOLATIONS
@@ -129,8 +129,8 @@ def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
 
 def _add_runs(folder: Path, ingests: int) -> None:
     """Plan and commit a run like each of the last two so many times, in the way runs are."""
-    runs = FolderRuns(folder)
-    ingest, assign = sorted(runs.read(COMMITTED), key=lambda row: row[c.SEQUENCE])
+    runs = FolderCommitLog(folder)
+    ingest, assign = sorted(runs.read(itself, COMMITTED), key=lambda row: row[c.SEQUENCE])
     read, computed = (json.loads(row[c.INPUTS]) for row in (ingest, assign))
     for number in range(1, ingests + 1):
         lower, sequence = STEP * number, assign[c.SEQUENCE] + 2 * number
@@ -142,7 +142,7 @@ def _add_runs(folder: Path, ingests: int) -> None:
         _add_run(runs, assign, number, computed | {FACTS_AS_OF: sequence - 1}, sequence)
 
 
-def _add_run(runs: FolderRuns, row: RunRow, number: int, inputs: dict[str, Any], sequence: int) -> None:
+def _add_run(runs: FolderCommitLog, row: RunRow, number: int, inputs: dict[str, Any], sequence: int) -> None:
     """One more run like that of the row, planned and committed."""
     told = {c.RUN_ID: f"{row[c.KIND]}-{number}", c.ATTEMPT_ID: _attempt(number, row[c.KIND])}
     done = {**row, **told, c.INPUTS: json.dumps(inputs), c.SEQUENCE: sequence}

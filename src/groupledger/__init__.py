@@ -33,8 +33,7 @@ if _TYPE_CHECKING:
     from groupledger.core.faults import Fault
     from groupledger.engine.memberships.declared import ASSIGNED_GROUPS, ASSIGNED_MEMBERS, MEMBERS, REFUSED, TOPICS
     from groupledger.engine.memberships.udfs import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
-    from groupledger.notebook.assigned import Assigned, assign
-    from groupledger.notebook.ingestion import ingest
+    from groupledger.notebook.assigned import Assigned, assign, ingest
     from groupledger.notebook.ledger import Ledger, LedgerGroup
     from groupledger.notebook.ledger import open_ledger as open
     from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
@@ -61,7 +60,7 @@ _PLACES = {
     "Ledger": ("notebook.ledger", "Ledger"),
     "LedgerGroup": ("notebook.ledger", "LedgerGroup"),
     "Reply": ("notebook.replies", "Reply"),
-    "ingest": ("notebook.ingestion", "ingest"),
+    "ingest": ("notebook.assigned", "ingest"),
     "Picture": ("notebook.replies", "Picture"),
     "custom": ("custom", ""),
     "listener": ("listener", ""),
@@ -96,10 +95,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name when it is asked for."""
+    """Load a public name when it is asked for. Raises Fault: SPARK_MISSING, if it needs the types of PySpark."""
     if name in _PLACES:
         module, there = _PLACES[name]
-        loaded = _import_module(f"{__name__}.{module}")
+        try:
+            loaded = _import_module(f"{__name__}.{module}")
+        except ModuleNotFoundError as error:  # the wheel brings no Spark: on a cluster it is the cluster's
+            from groupledger.core.spark_versions import spark_missing
+
+            raise (spark_missing() if (error.name or "").partition(".")[0] == "pyspark" else error) from None
         return getattr(loaded, there) if there else loaded
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)

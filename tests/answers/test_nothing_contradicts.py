@@ -276,9 +276,9 @@ def without_owner(reader):
     now = {(e.cluster_id, e.group_id, e.topic, e.partition): e.since for e in answer.partitions}
     with measured(reader, within) as of_period:
         audited = {
-            (of.cluster_id, of.group_id, each.topic, each.partition): each.since
-            for of in unowned_for_long(reader, of_period)
-            for each in of.stretches
+            (*group, each.topic, each.partition): each.since
+            for group, stretches in unowned_for_long(reader, of_period)
+            for each in stretches
             if each.open_ended
         }
     return audited, now

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from groupledger.answers.reach import last_moment, newest, reaches
+from groupledger.answers.reach import known, newest, reaches
 from groupledger.answers.reader import LedgerReader
 from groupledger.core.faults import Fault
 from tests.answers.ledgers import MOMENT, write
@@ -42,7 +42,7 @@ def test_reach(tmp_path, more, found):
 @pytest.mark.parametrize("written", [[], [snapshot("dev", 1, "dead")]], ids=["empty", "of a dead run"])
 def test_a_ledger_that_knows_nothing(tmp_path, written):
     reader = LedgerReader(write(tmp_path, group_snapshots=written))
-    assert (reaches(reader, []), last_moment(reader)) == ({}, None)
+    assert (reaches(reader, []), known(reader).newest) == ({}, None)
     with pytest.raises(Fault) as raised:
         newest(reader)
     assert raised.value.code == "EMPTY_LEDGER"

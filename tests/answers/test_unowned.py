@@ -1,5 +1,7 @@
 """What nobody has: since when, why, and what is none."""
 
+from datetime import timedelta
+
 import pytest
 
 from groupledger.answers.unowned import unowned_partitions
@@ -155,6 +157,7 @@ def test_nothing_says_why(ledger, written):
     assert (
         "1 group without members: they subscribe to nothing, and are not here" in unowned_partitions(empty, at(2)).notes
     )
+    assert unowned_partitions(empty, at(2), timedelta(minutes=10)).notes == unowned_partitions(empty, at(2)).notes
     with pytest.raises(Fault, match="no group 'pya' in this ledger; known: pay"):
         unowned_partitions(ledger, at(5), group="pya")
 

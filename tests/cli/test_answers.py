@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from groupledger.answers.listings import Listing
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
 from groupledger.cli import main
-from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, tell
+from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, print_answer
 from groupledger.cli.output import Output
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.least_moves import LeastMovesCertainty
@@ -21,7 +21,7 @@ def at(minute):
 
 
 def said(capsys, answer):
-    tell(Output(as_json=False), answer)
+    print_answer(Output(as_json=False), answer)
     return capsys.readouterr().out
 
 
@@ -111,7 +111,7 @@ def test_the_date_of_a_listing_is_said_once_where_a_terminal_is_narrow(capsys, m
 @pytest.mark.parametrize("answer", [REBALANCE, [Listing("runs", ("at",), ((at(1),),), 1)]])
 def test_json_is_one_line_and_says_the_same(capsys, answer):
     output = Output(as_json=True)
-    tell(output, answer)
+    print_answer(output, answer)
     output.result(as_json(answer))
     out = capsys.readouterr().out
     assert out.count("\n") == 1

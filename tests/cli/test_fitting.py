@@ -6,8 +6,9 @@ import re
 
 import pytest
 
+from groupledger.answers.columns import Column
 from groupledger.cli import main
-from groupledger.cli.output import Column, cell_lines, fitting, in_lines, say, shared_widths, table_widths
+from groupledger.cli.output import cell_lines, fitting, in_lines, say, shared_widths, table_widths
 from tests.report.html.group_sizes import cooperative, ledger, long_name
 
 WORDS = ("who t-4", "who --unowned-since 1s", "timeline payments", "timeline --partition t-4", "explain payments",

@@ -14,7 +14,8 @@ from jsonschema import Draft202012Validator, FormatChecker
 from groupledger import answers
 from groupledger.cli import main
 from groupledger.cli.json_schemas import FORMS, as_text, schema_of
-from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, encode_key, encode_value
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.records import OffsetCommit
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli.commands import main
-from groupledger.cli.demo import NEXT
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, DEMO_LEDGER
+from groupledger.cli.runs import NEXT
 from groupledger.config.loading import TEMPLATE
 from tests.answers.ledgers import write
 from tests.docs.examples import files_of

@@ -174,7 +174,7 @@ def test_a_grid_has_no_listeners(tmp_path):
     grid.write_text("assignors: [range]\n")
     done = CliRunner().invoke(main, ["simulate", "--grid", str(grid), "--listener", "json:nothing"])
     assert done.exit_code == 2
-    assert "--listener, --metrics and --ways go with scripts" in done.output
+    assert "--listener and --metrics go with scripts" in done.output
 
 
 def test_bad_times_are_an_error_of_their_line():
@@ -182,39 +182,3 @@ def test_bad_times_are_an_error_of_their_line():
     done = CliRunner().invoke(main, ["simulate"], input=script)
     assert done.exit_code == 3
     assert json.loads(done.stdout)["error"].startswith("BAD_SCRIPT: times.session_timeout_ms is 0")
-
-
-def joins_of_two(**more):
-    joins = [{"event": "join", "member": name, "topics": ["t"], "at_ms": ms} for name, ms in (("a", 0), ("b", 60_000))]
-    return json.dumps({"id": "g", "topics": {"t": 2}, "events": joins, **more})
-
-
-def test_ways_are_told_with_their_causes():
-    done = CliRunner().invoke(main, ["simulate", "--ways"], input=f"{joins_of_two()}\n")
-    first, second = json.loads(done.stdout)["events"]
-    assert first["ways"] == []
-    causes = [way["cause"].split(" comes")[0] for way in second["ways"]]
-    assert causes == ["the SyncGroup of b", "the SyncGroup of a"]
-    assert [way["rounds"] for way in second["ways"]] == [2, 3]
-    assert [call["callback"] for call in second["ways"][0]["calls"] if call["member"] == "b"] == [
-        "onPartitionsAssigned"
-    ]
-    plain = json.loads(CliRunner().invoke(main, ["simulate"], input=f"{joins_of_two()}\n").stdout)
-    assert all("ways" not in event for event in plain["events"])
-
-
-def test_ways_in_a_table():
-    done = CliRunner().invoke(main, ["simulate", "--ways", "--table"], input=f"{joins_of_two()}\n")
-    assert "or, way 2 (3 rounds): the SyncGroup of a comes when the follow-up rebalance has begun" in done.output
-
-
-def test_ways_of_a_script_by_the_clock():
-    script = joins_of_two(times={}, form="as-kafka")
-    done = CliRunner().invoke(main, ["simulate", "--ways"], input=f"{script}\n")
-    assert [len(event["ways"]) for event in json.loads(done.stdout)["events"]] == [0, 2]
-
-
-@pytest.mark.parametrize("other", [["--listener", "a:B"], ["--compare", "range"], ["--grid", "x.yaml"]])
-def test_ways_go_with_scripts_alone(other):
-    done = CliRunner().invoke(main, ["simulate", "--ways", *other], input=SCRIPT)
-    assert (done.exit_code, "--ways" in done.output) == (2, True)

@@ -6,7 +6,15 @@ from dataclasses import replace
 import pytest
 
 from groupledger.cli.output import Output, mark
-from groupledger.cli.runs import EQUAL, WORDS, explain_verdicts, tell_accounts, tell_assign, tell_timings, tell_verdicts
+from groupledger.cli.runs import (
+    EQUAL,
+    WORDS,
+    explain_verdicts,
+    print_accounts,
+    print_assign,
+    print_timings,
+    print_verdicts,
+)
 from groupledger.core.rebalance.registry import NOT_OF_3_7_1
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.pipeline.accounts import Account
@@ -36,7 +44,7 @@ def words(capsys):
 )
 def test_an_account_that_adds_up_is_marked_and_one_that_does_not_is_too(capsys, records, sign):
     kinds = {"used": {"GroupMetadata": 3}, "unused": {"OffsetCommit": 4}, "quarantined": {"TRUNCATED": 2}}
-    tell_accounts(FOR_PEOPLE, [account(records, tombstones={"GroupMetadata": 1}, duplicates=2, **kinds)])
+    print_accounts(FOR_PEOPLE, [account(records, tombstones={"GroupMetadata": 1}, duplicates=2, **kinds)])
     said = words(capsys)
     assert f"dev {records} 3 4 1 2 2 {sign}" in said
     assert said[4:] == [
@@ -49,7 +57,7 @@ def test_an_account_that_adds_up_is_marked_and_one_that_does_not_is_too(capsys, 
 
 def test_lines_and_rows_stand_above_the_records_they_became(capsys):
     counts = {"lines": 8, "rows": 2, "blank": 1, "listings": {"listed": 3, "BAD_MOMENT": 1}}
-    tell_accounts(FOR_PEOPLE, [replace(account(5, used={"GroupMetadata": 5}), **counts)])
+    print_accounts(FOR_PEOPLE, [replace(account(5, used={"GroupMetadata": 5}), **counts)])
     said = words(capsys)
     assert said[:2] == ["cluster lines in + table rows = records + topic listings + blank", "dev 8 2 5 4 1"]
     assert "dev 5 5 0 0 0 0 \N{CHECK MARK}" in said
@@ -68,7 +76,7 @@ def test_lines_and_rows_stand_above_the_records_they_became(capsys):
     ],
 )
 def test_equal_counts_what_can_be_compared(capsys, counted, equal):
-    tell_verdicts(FOR_PEOPLE, [verdicts(**counted)])
+    print_verdicts(FOR_PEOPLE, [verdicts(**counted)])
     assert words(capsys)[1].startswith(f"pay classic 0-4 range 3 {equal}")
 
 
@@ -98,21 +106,21 @@ SUMMARY = AssignSummary(
 
 
 def test_an_assign_says_what_it_did(capsys):
-    tell_assign(FOR_PEOPLE, SUMMARY)
-    tell_timings(FOR_PEOPLE, SUMMARY.timings)
+    print_assign(FOR_PEOPLE, SUMMARY)
+    print_timings(FOR_PEOPLE, SUMMARY.timings)
     said = words(capsys)
     assert "assign r1 (already committed: nothing changed)" in said
     assert "scenario baseline: 3 rebalances in; ASSIGNED 2, EMPTY 1 out" in said
     assert "moves 5, least moves 4, unassigned 0" in said
     assert said[-1] == "together 1.75"
     assert not any("keep the results" in each for each in said)
-    tell_assign(FOR_PEOPLE, replace(SUMMARY, since_run="r0"))
+    print_assign(FOR_PEOPLE, replace(SUMMARY, since_run="r0"))
     assert "groups without newer facts keep the results of run r0" in words(capsys)
 
 
 def test_under_json_tables_are_silent_and_the_result_is_one_line(capsys):
     output = Output(as_json=True)
-    tell_assign(output, SUMMARY)
+    print_assign(output, SUMMARY)
     output.result({"summary": SUMMARY})
     out = capsys.readouterr().out
     assert json.loads(out)["summary"]["verdicts"] == {"exact": 2, "not-compared": 1}

@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.causes import Cause, CauseKind
+from groupledger.answers.columns import WIDE, Column
 from groupledger.answers.spoken import OF_MEMBERS, in_short, spans, told_apart
 from groupledger.cli import main
-from groupledger.cli.output import WIDE, Column, fitting
+from groupledger.cli.output import fitting
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 

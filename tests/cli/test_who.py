@@ -9,14 +9,14 @@ from groupledger.answers.ownership import Change, Holding, MemberIdentity, Owner
 from groupledger.answers.topics import TopicLife
 from groupledger.cli import main
 from groupledger.cli.output import Output
-from groupledger.cli.who import tell_ownership
+from groupledger.cli.who import print_ownership
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import COMMITTED, read_to, write
 from tests.answers.rows import at
 
 
 def said(capsys, answer, **how):
-    tell_ownership(Output(as_json=False), answer, 50, **how)
+    print_ownership(Output(as_json=False), answer, 50, **how)
     return capsys.readouterr().out
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from groupledger.config.settings import ASSIGNORS as CONFIGURED
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.protocol.client_library import LIBRARIES, SUPPORTED
+from groupledger.core.protocol.compatibility import LIBRARIES, SUPPORTED
 from groupledger.core.rebalance.registry import BY_NAME, READING_CLAIMS, RECORDS, REMEMBERING
 
 JAVAS = ("range", "roundrobin", "sticky", "cooperative-sticky")

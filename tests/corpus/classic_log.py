@@ -14,15 +14,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import (
-    ClassicGroupMember,
-    GroupMetadata,
-    LogKey,
-    RecordKind,
-    RecordValue,
-    encode_key,
-    encode_value,
-)
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata, RecordValue
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm, encode_user_data
 from tests.corpus.history import History, Label, Line
 from tests.corpus.topics import BEGIN_MS, Topics

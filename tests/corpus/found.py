@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.answers.audit import audit
-from groupledger.answers.generations import told_states
+from groupledger.answers.generations import rebalance_states
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.rows import records
@@ -98,14 +98,14 @@ def found(reader: LedgerReader, histories: Iterable[str], together: Mapping[str,
     return every
 
 
-SNAPSHOTS = f"SELECT q.* FROM ({told_states('true')}) q ORDER BY q.cluster_id, q.group_id, q.offset"
+SNAPSHOTS = f"SELECT q.* FROM ({rebalance_states('true')}) q ORDER BY q.cluster_id, q.group_id, q.offset"
 
 
 def _causes(reader: LedgerReader, rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, list[str]]]:
     """Cluster, generation and causes: of each record of a classic group, of each epoch of another."""
-    told = [row | {"previous_snapshot_id": row["before_id"]} for row in rows if row["tells"]]
-    why = caused(reader, told)
-    for row in told:
+    own = [row | {"previous_snapshot_id": row["before_id"]} for row in rows if row["represents"]]
+    why = caused(reader, own)
+    for row in own:
         number = "deleted" if row["number"] is None else str(row["number"])
         yield row["cluster_id"], number, [each.kind.value for each in why[row["snapshot_id"]].causes]
 

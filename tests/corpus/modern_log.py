@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from groupledger.core.wire.consumer_protocol import TopicPartitions
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import LogKey, RecordKind
+from groupledger.core.wire.records import (
     AssignedTopic,
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    LogKey,
     MemberMetadata,
-    RecordKind,
     RecordValue,
     TargetAssignmentMember,
     TargetAssignmentMetadata,

@@ -10,10 +10,9 @@ import pytest
 
 from groupledger.answers.ownership import ownership
 from groupledger.answers.reader import LedgerReader
-from groupledger.cli.demo import tell_demo
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output
-from groupledger.cli.runs import WORDS
+from groupledger.cli.runs import WORDS, print_demo
 from groupledger.config.loading import CAPTURES
 from groupledger.core.moments import parse
 from groupledger.pipeline.frames import LedgerFrames, total
@@ -72,7 +71,7 @@ def test_a_second_run_changes_nothing_and_says_the_same(demonstrated, run_demo):
 
 
 def test_what_is_told_has_every_group_and_adds_up(demonstrated, demo_config, capsys):
-    tell_demo(Job("demo", Output(as_json=False), None, (), demo_config), demonstrated)
+    print_demo(Job("demo", Output(as_json=False), None, (), demo_config), demonstrated)
     said = capsys.readouterr().out
     accounts = rows_below(said, "cluster    records in")
     records = {each.cluster_id: each.records for each in demonstrated.ingest.accounts}

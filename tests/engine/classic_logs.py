@@ -14,7 +14,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import ClassicGroupMember, GroupMetadata, OffsetCommit, RecordKind
+from groupledger.core.wire.offsets_log import RecordKind
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata, OffsetCommit
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.fold_schema import GROUP_KEY, HEAD, INPUT, RECORD, TOPICS

@@ -6,7 +6,7 @@ from base64 import b64decode
 
 import pytest
 
-from groupledger.core.history.payloads import read_said
+from groupledger.core.history.payloads import read_subscription
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.tables import columns as c
@@ -25,7 +25,7 @@ def said(member, assignor):
     told = ConsumerProtocolSubscription(
         version, tuple(member["topics"]), data, owned, generation if generation >= 0 else None
     )
-    return read_said(encode_subscription(told), assignor)
+    return read_subscription(encode_subscription(told), assignor)
 
 
 def with_user_data(scenario, result):
@@ -73,8 +73,8 @@ def test_claims_are_dated_as_kafka_dates_them(assignor, every, at_least):
 def test_a_sticky_claim_without_a_generation_has_none():
     """The subscription's generation, which only other assignors read, does not date it (KIP-54 version 0)."""
     told = ConsumerProtocolSubscription(3, ("t",), b"\0\0\0\1\0\1t\0\0\0\1\0\0\0\0", (), 9, None)
-    assert read_said(encode_subscription(told), STICKY).claim.generation is None
-    assert read_said(encode_subscription(told), "range").claim.generation == 9
+    assert read_subscription(encode_subscription(told), STICKY).claim.generation is None
+    assert read_subscription(encode_subscription(told), "range").claim.generation == 9
 
 
 def test_users_may_give_the_generation_without_the_bytes():

@@ -6,9 +6,9 @@ import json
 
 import pyarrow as pa
 
+from benchmarks.fleet import SETTLEMENTS, TOGETHER, settle, simulate_fleet
 from groupledger.core.protocol.script_json import write_script
 from groupledger.core.protocol.simulator import simulate
-from groupledger.engine.fleet import SETTLEMENTS, TOGETHER, settle, simulate_fleet
 from tests.core.protocol.drawn import script
 
 EVENTS = 6

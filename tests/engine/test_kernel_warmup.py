@@ -2,11 +2,9 @@
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.history import FoldSettings
-from groupledger.core.wire.columns import COMMIT, tell_commits
-from groupledger.engine import kernel_warmup
+from groupledger.engine import fold_slices, kernel_warmup
 from groupledger.engine.buckets import compute
 from groupledger.engine.classic import fold
-from groupledger.engine.fold_slices import fold_table
 
 
 def test_every_assignor_assigns_the_group_that_warms_it_up(monkeypatch):
@@ -22,14 +20,15 @@ def test_every_assignor_assigns_the_group_that_warms_it_up(monkeypatch):
     assert outcomes == ["ASSIGNED"] * 2 * len(ASSIGNORS)
 
 
-def test_the_fold_reads_the_records_that_warm_it_up_by_columns(monkeypatch):
-    told = []
+def test_the_fold_reads_the_record_that_warms_it_up_by_columns(monkeypatch):
+    left = []
 
     def noted(*given):
-        told.append(tell_commits(*given))
-        return told[-1]
+        facts = fold.fold_columns(*given)
+        left.extend(facts.left.tolist())
+        return facts
 
-    monkeypatch.setattr(fold, "tell_commits", noted)
-    table = fold_table(kernel_warmup._log(), FoldSettings()).tables
-    assert [each.tolist() for each in told] == [[COMMIT]]
+    monkeypatch.setattr(fold_slices, "fold_columns", noted)
+    table = fold_slices.fold_table(kernel_warmup._log(), FoldSettings()).tables
+    assert left == [False]
     assert table["group_snapshots"].num_rows == 1

@@ -9,7 +9,7 @@ from itertools import groupby
 
 import pytest
 
-from groupledger.core.protocol.client_library import java_releases
+from groupledger.core.protocol.compatibility import java_releases
 from groupledger.core.rebalance.verdict import OTHER_RELEASE, Verdict
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.tables import columns as c

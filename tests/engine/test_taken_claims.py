@@ -7,7 +7,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from groupledger.core.history.payloads import read_said
+from groupledger.core.history.payloads import read_subscription
 from groupledger.engine import codec
 from groupledger.engine.rows import parts_of
 from groupledger.tables import columns as c
@@ -19,7 +19,7 @@ from tests.oracle.member_data import ASSIGNORS
 def rows(pairs, assignor, cut):
     """A group a question; user data as ingest wrote them, or as a job is handed them (and a redaction leaves them)."""
     for at, pair in enumerate(pairs):
-        said = read_said(b64decode(pair["subscription"]), assignor)
+        said = read_subscription(b64decode(pair["subscription"]), assignor)
         snapshot = f"g{at:05}/0"
         yield group_row(snapshot, assignor=assignor, shared_topics=list(said.topics))
         owned = [{"topic_id": None, "topic": name, "partitions": list(at)} for name, at in said.claim.owned]

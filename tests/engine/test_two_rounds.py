@@ -10,7 +10,7 @@ from groupledger.core import assignors
 from groupledger.core.assignors import safe
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol.client_api import Seat, Subscription
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.rebalance.step import Form
 from groupledger.tables import columns as c

@@ -10,7 +10,7 @@ import pytest
 from groupledger.core.assignors.kip315 import JoinMemory, read_memory, remember, write_epoch, write_memory
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_library import TABLE
+from groupledger.core.protocol.compatibility import TABLE
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.test_kip315 import BEFORE, BEYOND, NOT_SUBSCRIBED, join, numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.protocol.client_library import COOPERATIVE, EAGER, SUPPORTED
+from groupledger.core.protocol.compatibility import COOPERATIVE, EAGER, SUPPORTED
 from groupledger.core.scenarios.solving import solve
 from tests.core.assignors.test_kip615 import NAME, answers, scenario, t
 

@@ -10,7 +10,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Memory, Seat, Subscription
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form

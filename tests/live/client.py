@@ -28,7 +28,7 @@ COMMIT_MS = 500
 POLL_SECONDS = 0.1
 KAFKA_PYTHON_POLL_SECONDS = (1.0, 5.0)
 """A poll of kafka-python, and the first after it subscribed: it loses track of a rebalance that it begins itself and
-that outlasts a poll (`core.protocol.ways`).
+that outlasts a poll (`tests.live.ways`).
 """
 KAFKA_PYTHON = {
     "range": ("range", "RangePartitionAssignor"),

@@ -12,11 +12,11 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import LISTENER
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.ways import fallen_in, leader_of, other_ways
 from groupledger.core.rebalance.registry import LIBRDKAFKA
 from groupledger.core.rebalance.step import Form
 from tests.live.members import Member, Said, Settings
 from tests.live.topics import Topics
+from tests.live.ways import fallen_in, leader_of, other_ways
 
 Start = Callable[[Settings], Member]
 """A process that joins when it is told to subscribe."""

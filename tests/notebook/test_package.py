@@ -36,6 +36,16 @@ def test_importing_the_package_imports_nothing_for_it():
     assert subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_what_needs_pyspark_says_so_where_there_is_none():
+    code = (
+        "import sys; sys.modules['pyspark'] = None; import groupledger as gl; print(gl.solve, gl.open)\n"
+        "try: gl.assign\n"
+        "except gl.Fault as fault: print(fault.code)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.endswith(">\nSPARK_MISSING\n")
+
+
 @pytest.mark.parametrize("module", [assigned, plain])
 def test_the_examples_of_docstrings_run(module):
     found = doctest.testmod(module)

@@ -17,6 +17,7 @@ from groupledger.core.moments import from_millis
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.cluster import last_reached
 from groupledger.pipeline.ingest import ingest, known_before
+from groupledger.pipeline.past import Past
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import runs
 from groupledger.sinks.runs import Commit
@@ -123,7 +124,7 @@ def test_an_ingest_that_reaches_the_end_keeps_when_it_began(workspace, monkeypat
         clock.minute = minute
         summary = ingest(workspace.spark, workspace.location, config, replace(invocation(), now=clock))
         seen = runs.read_commits(workspace.spark, workspace.location)
-        (known,) = known_before(workspace.spark, workspace.location, seen.commits).values()
+        (known,) = known_before(Past(workspace.spark, workspace.location, seen.commits, ())).values()
         return summary.nothing_new, len(seen.commits), seen.commits[-1].kind, known.up_to.minute
 
     assert turn(1) == (False, 1, "ingest", 1)
@@ -143,7 +144,7 @@ def test_newest_record_of_any_kind(workspace):
     source = replace(workspace.source("log.jsonl", lines), offset_commits=False)
     workspace.ingest(source)
     commits = runs.read_commits(workspace.spark, workspace.location).commits
-    known = known_before(workspace.spark, workspace.location, commits)["edge"]
+    known = known_before(Past(workspace.spark, workspace.location, commits, ()))["edge"]
     assert (known.end, known.newest) == (None, from_millis(1795262400002))
 
 
@@ -152,5 +153,5 @@ def test_a_ledger_that_kept_nothing_is_asked_for_its_records(workspace):
     workspace.ingest(workspace.source("log.jsonl", [line]))
     commits = runs.read_commits(workspace.spark, workspace.location).commits
     earlier = tuple(replace(commit, known=None) for commit in commits)
-    found = known_before(workspace.spark, workspace.location, earlier)
+    found = known_before(Past(workspace.spark, workspace.location, earlier, ()))
     assert found["edge"].up_to == from_millis(1795262400000)

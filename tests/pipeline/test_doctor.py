@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from groupledger import tables
 from groupledger.core.faults import Fault
 from groupledger.pipeline import doctor as doctoring
-from groupledger.pipeline import writers as writing
+from groupledger.pipeline import doctor as writing
 from groupledger.pipeline.doctor import VERSIONS, doctor, environment, place, soundness
 from groupledger.sinks import runs
 from groupledger.sinks.append import append

@@ -1,9 +1,8 @@
-"""Offset commits that the fold does not see: told as the decoders tell them, and the ledger is the same."""
+"""Offset commits that the fold does not see: recognized as the fold does, and the ledger is the same."""
 
 import gzip
 import json
 import random
-import re
 from base64 import b64encode
 
 import pytest
@@ -12,13 +11,12 @@ from groupledger import tables
 from groupledger.config import LimitSettings
 from groupledger.config.loading import CAPTURES
 from groupledger.core.history import LogRow
-from groupledger.core.wire.codec import DecodeFault
-from groupledger.core.wire.offsets_log import LogKey, OffsetCommit, RecordKind, decode, encode_key, encode_value
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, commit_kind, encode_key, encode_value
+from groupledger.core.wire.records import OffsetCommit
 from groupledger.engine import fold_slices
 from groupledger.pipeline import ingest
-from groupledger.pipeline.fold_input import touched
-from groupledger.pipeline.offset_commits import IS_COMMIT, told
-from groupledger.sources.offsets_log import group_id
+from groupledger.pipeline.offset_commits import IS_COMMIT, mark_commits
+from groupledger.sources.offsets_log import group_id, named_group
 from groupledger.tables import columns as c
 from tests.core.history.captured import log_rows
 from tests.core.history.records import Log, member
@@ -61,32 +59,24 @@ GOOD = [
 ]
 
 
-def is_told(key: bytes | None, value: bytes | None) -> bool:
-    """Whether the decoder reads a commit of version 3 or 4, without fields of a later Kafka and texts that are long."""
-    try:
-        record = decode(key, value)
-    except DecodeFault:
-        return False
-    if not isinstance(record.value, OffsetCommit) or record.version not in (3, 4) or record.value.tagged:
-        return False
-    longest = 249 if record.version == 3 else 126
-    return len(record.value.metadata.encode()) <= longest and len(str(record.key.fields["topic"]).encode()) <= 249
+def is_marked(key: bytes | None, value: bytes | None) -> bool:
+    """Whether it is a commit that some group made, and no tombstone; those of type 0 are for the fold."""
+    return commit_kind(key) is RecordKind.OFFSET_COMMIT and value is not None and named_group(key) is not None
 
 
-def told_in_spark(spark, records: list[tuple[bytes | None, bytes | None]]) -> list[bool]:
+def marked_in_spark(spark, records: list[tuple[bytes | None, bytes | None]]) -> list[bool]:
     rows = [(number, key, value) for number, (key, value) in enumerate(records)]
     frame = spark.createDataFrame(rows, f"number int, {c.KEY} binary, {c.VALUE} binary")
     named = frame.withColumn(c.GROUP_ID, group_id(frame[c.KEY])).repartition(2)  # a local relation is interpreted
-    return [row[IS_COMMIT] for row in sorted(told(named).select("number", IS_COMMIT).collect())]
+    return [row[IS_COMMIT] for row in sorted(mark_commits(named).select("number", IS_COMMIT).collect())]
 
 
-def test_commits_are_told_as_the_decoder_tells_them(spark):
+def test_commits_are_marked_as_the_fold_counts_them(spark):
     """Good ones, captured ones, and thousands with keys and values cut, spliced, or with absurd lengths; null, short
     and unknown keys."""
     captured = [(row.key, row.value) for of_group in log_rows(LOG).values() for row in of_group]
-    longer = [commit(3, "x" * 250), commit(4, "x" * 127), commit(3, topic="t" * 250)]
     odd = [None, b"", b"\0", b"\0\1", b"\0\0", b"\0\1\0", b"\0\1\xff\xff", b"\0\1\0\0\0\0", b"\0\x09\0\1g", b"\xff\xfe"]
-    records = [*GOOD, *captured, *longer, *((key, value) for key in odd for value in (None, b"", b"\0", GOOD[-1][1]))]
+    records = [*GOOD, *captured, *((key, value) for key in odd for value in (None, b"", b"\0", GOOD[-1][1]))]
     records += [(key, value) for key, _ in GOOD for value in (None, b"", b"\0\5", b"\0\3", b"\0\4")]
     dice = random.Random(182)  # noqa: S311 seeded
     for _ in range(6_000):
@@ -95,35 +85,12 @@ def test_commits_are_told_as_the_decoder_tells_them(spark):
             records.append((mutated(key, other_key, dice), value))
         else:
             records.append((key, mutated(value, other_value, dice)))
-    found, expected = told_in_spark(spark, records), [is_told(*record) for record in records]
+    found, expected = marked_in_spark(spark, records), [is_marked(*record) for record in records]
     wrong = [(record, one) for record, one, other in zip(records, found, expected, strict=True) if one != other]
     assert wrong == []
-    assert sum(expected[: len(GOOD)]) == len(GOOD) // 3
+    assert sum(expected[: len(GOOD)]) == len(GOOD) * 5 // 6, "but for those of type 0"
     assert sum(expected[len(GOOD) : len(GOOD) + len(captured)]) > 150
-    assert 200 < sum(found[-6_000:]) < 3_000
-
-
-@pytest.fixture
-def planned_at_once(spark):
-    """An adaptive plan has no code before it runs."""
-    adaptive = "spark.sql.adaptive.enabled"
-    before = spark.conf.get(adaptive)
-    spark.conf.set(adaptive, "false")
-    yield
-    spark.conf.set(adaptive, before)
-
-
-@pytest.mark.usefixtures("planned_at_once")
-def test_hotspot_compiles_what_tells_them(spark, tmp_path):
-    """A generated method of 8,000 bytes of code and more is interpreted, fifty times as slow."""
-    rows = f"cluster_id string, group_id string, log_partition int, offset bigint, {c.TIMESTAMP} timestamp"
-    spark.createDataFrame([], f"{rows}, {c.KEY} binary, {c.VALUE} binary").write.parquet(str(tmp_path / "records"))
-    records = spark.read.parquet(str(tmp_path / "records"))
-    for query in (touched(records, tells_commits=True), told(records).where(f"NOT {IS_COMMIT}").drop(IS_COMMIT)):
-        code = query._sc._jvm.PythonSQLUtils.explainString(query._jdf.queryExecution(), "codegen")
-        sizes = [int(size) for size in re.findall(r"maxMethodCodeSize:(\d+)", code)]
-        assert 500 < max(sizes) < 6_000
-        assert "isValid" in code
+    assert 3_000 < sum(found[-6_000:]) < 6_000
 
 
 def line(row: LogRow) -> str:
@@ -198,9 +165,9 @@ def stories() -> list[list[str]]:
     return [[*captured(), *map(line, first)], list(map(line, second)), list(map(line, third))]
 
 
-def ledger_of(space, monkeypatch, worth_telling: int) -> tuple[list[object], list[int]]:
+def ledger_of(space, monkeypatch, worth_marking: int) -> tuple[list[object], list[int]]:
     """What three ingests left in a ledger, and how many records went through each of its folds."""
-    monkeypatch.setattr(ingest, "WORTH_TELLING", worth_telling)
+    monkeypatch.setattr(ingest, "WORTH_MARKING", worth_marking)
     through: list[int] = []
     buckets = fold_slices.fold_buckets
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.pipeline.writers import mounted_as, writers
+from groupledger.pipeline.doctor import mounted_as, writers
 
 DYNAMO = "io.delta.storage.S3DynamoDBLogStore"
 ONE = "io.delta.storage.S3SingleDriverLogStore"

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
-from groupledger.cli.engine_errors import tell
+from groupledger.cli.exits import print_traceback
 from groupledger.cli.output import Output
 from groupledger.config import ConfigFault, parse
 from groupledger.core import secrets
@@ -126,7 +126,7 @@ def outputs(capsys, text):
     try:
         raise KeyError(text)
     except KeyError:
-        tell(*sys.exc_info())
+        print_traceback(*sys.exc_info())
     said = capsys.readouterr()
     yield from (said.out, said.err, str(Fault("ANY", text)), str(LedgerLocation(path=text)))
 

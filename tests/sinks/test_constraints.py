@@ -24,7 +24,7 @@ from groupledger.core.rebalance.findings import Severity
 from groupledger.engine.results import OUTCOMES
 from groupledger.sinks import runs
 from groupledger.sinks.append import append
-from groupledger.sinks.current import ASSIGN_STAGE
+from groupledger.sinks.commit_log import ENDS
 from groupledger.sinks.ledger import LedgerLocation, constraints, create
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sinks.upkeep import LEASED
@@ -47,12 +47,12 @@ PLAIN = {
 }
 WORDS = {
     "group_snapshots_group_type": GROUP_TYPES,
-    "quarantine_stage": (offsets_log.STAGE, "fold", topic_listings.STAGE, snapshot_tables.STAGE, ASSIGN_STAGE),
+    "quarantine_stage": (offsets_log.STAGE, "fold", topic_listings.STAGE, snapshot_tables.STAGE, "assign"),
     "rebalances_outcome": OUTCOMES,
     "rebalances_protocol": ("EAGER", "COOPERATIVE"),
     "violations_severity": tuple(Severity),
     "callbacks_certainty": tuple(Certainty),
-    "runs_status": (runs.PLANNED, runs.COMMITTED, runs.GIVEN_UP, LEASED),
+    "runs_status": (runs.PLANNED, *ENDS, LEASED),
 }
 BROKEN: dict[str, list[dict[str, Any]]] = {
     "log_records_position": [{c.OFFSET: -1}, {c.LOG_PARTITION: -1}],

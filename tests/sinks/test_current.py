@@ -12,7 +12,7 @@ from groupledger.answers.rows import rows_of
 from groupledger.core.faults import Fault
 from groupledger.pipeline.frames import LedgerFrames, SparkReader
 from groupledger.sinks import runs
-from groupledger.sinks.current import committed, current
+from groupledger.sinks.current import current
 from groupledger.tables import columns as c
 from groupledger.tables.views import CURRENT
 from tests.answers.test_reader import HOSTILE
@@ -250,12 +250,6 @@ def test_nothing_of_an_attempt_that_is_not_committed_is_seen(spark, place):
     for table in tables.TABLES:
         attempts = {row[0] for row in current(spark, place, table).select(c.ATTEMPT_ID).distinct().collect()}
         assert attempts.isdisjoint({"dead", "assign-dead", "calls-dead"}), table.name
-    rows = committed(place.rows(spark, tables.GROUP_SNAPSHOTS), place.rows(spark, tables.RUNS))
-    assert rows.columns == tables.GROUP_SNAPSHOTS.columns
-    assert {row[c.ATTEMPT_ID] for row in rows.collect()} == {name for name, _ in map(tuple, EXPECTED_FACTS)} | {
-        "user-table",
-        "moved-1",
-    }
 
 
 def by_pandas(spark, place, table):

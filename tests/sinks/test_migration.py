@@ -11,8 +11,7 @@ from groupledger import tables
 from groupledger.pipeline.doctor import soundness
 from groupledger.sinks import runs
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check, init
-from groupledger.sinks.migration import migrate
+from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check, init, migrate
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES
 
 pytestmark = pytest.mark.spark

@@ -8,6 +8,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.sinks import runs
+from groupledger.sinks.commit_log import FolderCommitLog, SparkCommitLog
 from groupledger.sinks.ledger import LedgerLocation, ddl
 from groupledger.sinks.runs import Attempt, Commit, Outcome, WriteConflict
 from groupledger.tables import RUNS
@@ -152,7 +153,8 @@ def test_runs_that_do_not_concern_each_other_all_count(spark, place):
 
 
 def test_who_is_overtaken_for_ever_gives_up(spark, place, monkeypatch):
-    monkeypatch.setattr(runs, "_compare_and_set", lambda *_: False)
+    for kind in (FolderCommitLog, SparkCommitLog):
+        monkeypatch.setattr(kind, "compare_and_set", lambda *_: False)
     with pytest.raises(WriteConflict, match="10 other commits"):
         runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql import functions as F
 
+from groupledger.pipeline.reading import union
 from groupledger.sources.opening import SourceFault
 from groupledger.sources.snapshot_tables import read
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
@@ -101,7 +102,7 @@ def test_the_same_rows_come_of_every_format(spark, tmp_path, kind):
     assert [row["recorded"] for row in members[1:]] == [[], members[0]["recorded"], None]
     assert bytes(members[3]["user_data"]) == b"\x00\x01"
     assert members[0]["claimed"] is None
-    assert found.rejected().count() == 0
+    assert union(rows.rejected for rows in found.parts()).count() == 0
     for rows, table in (
         (found.groups, GROUP_SNAPSHOTS),
         (found.members, MEMBER_SNAPSHOTS),
@@ -204,7 +205,7 @@ def found(spark, tmp_path_factory):
     save(spark, folder, "member_snapshots", members, "json")
     save(spark, folder, "topic_snapshots", [TOPICS[0] | {"partition_count": -1}, TOPICS[1]], "json")
     rows = read(spark, str(folder), "json", "dev", most_claims=3)
-    rejected, millis = rows.rejected(), F.unix_millis(c.OBSERVED_AT)
+    rejected, millis = union(each.rejected for each in rows.parts()), F.unix_millis(c.OBSERVED_AT)
     return Found(
         {name: row for name, [row] in by_given_id(rows.groups.good.withColumn("millis", millis)).items()},
         by_given_id(rows.members.good.orderBy(c.MEMBER_ORDER)),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.listings import findings, groups, runs
 from groupledger.answers.reader import LedgerReader
-from groupledger.cli.engine_errors import explained, foreign_errors
+from groupledger.cli.exits import explained, foreign_errors
 from groupledger.core.faults import Fault
 from groupledger.core.ledger import VERSION_PROPERTY
 from groupledger.pipeline.assign import assign
@@ -25,8 +25,7 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.migration import migrate
+from groupledger.sinks.ledger import LedgerLocation, migrate
 from groupledger.tables import METRICS, SCHEMA_VERSION
 from groupledger.tables.sql_text import literal
 from tests.storm.sources import ASSIGNS, Sources

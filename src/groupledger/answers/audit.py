@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import groupby, starmap
 from typing import TYPE_CHECKING
 
-from groupledger.answers.departures import restless
+from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.joins import SharedId, shared_ids, takeovers
 from groupledger.answers.names import require_topics
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.rows import one_of, records
+from groupledger.answers.rebalance_causes import restless
+from groupledger.answers.rows import MOST_ASKED, by_group, from_row, group_of, of_snapshots, one_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
-from groupledger.answers.states import ASSIGNED, BASELINE, CONSUMER, SHARE, TARGET, Query, listings, loads, measured
-from groupledger.answers.unowned import UnownedGroup, told, unowned
+from groupledger.answers.states import ASSIGNED, BASELINE, CONSUMER, SHARE, TARGET, listings, loads, measured
+from groupledger.answers.unowned import describe, unowned
 from groupledger.core.rebalance.findings import (
     BY_RECORDED,
     CLAIM_DIFFERS,
@@ -31,18 +31,44 @@ from groupledger.core.rebalance.findings import (
     UNOWNED,
     Severity,
 )
-from groupledger.core.text import length
+from groupledger.core.text import length, stretch
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record, Value
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.states import MeasuredStates
+    from groupledger.answers.unowned import Stretch
     from groupledger.core.rebalance.findings import Invariant
 
 
 OTHERS_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is wrong with a group's records under one code and severity.
+
+    `records`: how many of them. `evidence` is the worst where there is a measure of it, else the last, of
+    `snapshot_id`. `first` and `last` are None where the record is no snapshot, so that its time is not known.
+    """
+
+    code: str
+    severity: Severity
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    records: int = field(metadata=shown("records"))
+    first: datetime | None
+    last: datetime | None
+    evidence: str = field(metadata=shown("evidence", detail=True, place=1))
+    snapshot_id: str | None
+
+    @property
+    @computed(WHEN)
+    def when(self) -> str | None:
+        """From the first record to the last."""
+        return None if self.first is None or self.last is None else stretch(self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +83,11 @@ class Audit:
     records: int
     groups: int
     computed: int
-    found: tuple[Found, ...]
+    found: tuple[Found, ...] = field(metadata=listed(Found))
     notes: tuple[str, ...]
 
     def failing(self, words: frozenset[str]) -> tuple[Found, ...]:
-        """Findings of these codes and severities."""
+        """Return the findings of these codes and severities."""
         return tuple(each for each in self.found if each.code in words or each.severity in words)
 
 
@@ -83,7 +109,7 @@ def audit(reader: Reader, asked: RequestedScope, joined: Sequence[str] = ()) -> 
 def _found(reader: Reader, of_period: MeasuredStates, computed: str, joined: Sequence[str]) -> Iterator[Found]:
     within = of_period.within
     yield from recorded_findings(reader, within)
-    yield from map(_unowned, unowned(reader, of_period))
+    yield from starmap(_unowned, unowned(reader, of_period))
     yield from _restless(reader, of_period.recorded)
     yield from _shared(shared_ids(takeovers(reader, within, of_period.recorded)))
     yield from unbalanced(reader, of_period)
@@ -92,13 +118,12 @@ def _found(reader: Reader, of_period: MeasuredStates, computed: str, joined: Seq
         yield from copartition(reader, of_period, joined)
 
 
-def _unowned(of: UnownedGroup) -> Found:
-    worst = of.stretches[0]
-    others = len(of.stretches) - 1
-    text = told(worst) + (f"; and {others:,} more" if others else "")
-    snapshots = {snapshot for each in of.stretches for snapshot in each.snapshots} or {worst.snapshot_id}
-    seen = min(each.since for each in of.stretches), max(each.until for each in of.stretches)
-    return broken(UNOWNED, (of.cluster_id, of.group_id), len(snapshots), seen, text, worst.snapshot_id)
+def _unowned(group: GroupKey, stretches: Sequence[Stretch]) -> Found:
+    worst, others = stretches[0], len(stretches) - 1
+    text = describe(worst) + (f"; and {others:,} more" if others else "")
+    snapshots = {snapshot for each in stretches for snapshot in each.snapshots} or {worst.snapshot_id}
+    seen = min(each.since for each in stretches), max(each.until for each in stretches)
+    return broken(UNOWNED, group, len(snapshots), seen, text, worst.snapshot_id)
 
 
 def _restless(reader: Reader, of_records: Query) -> Iterator[Found]:
@@ -111,39 +136,31 @@ def _restless(reader: Reader, of_records: Query) -> Iterator[Found]:
             f"{first['number']} to {last['number']}, with nothing changed that the log holds"
         )
         if worst.findings:
-            named = ", ".join(f"{_audited(code)} in {number:,}" for code, number in worst.findings[:OTHERS_NAMED])
+            named = ", ".join(
+                f"{BY_RECORDED[code].code} in {number:,}" for code, number in worst.findings[:OTHERS_NAMED]
+            )
             text += f"; found in them: {named}"
         seen = of_group[0].generations[0]["observed_at"], of_group[-1].generations[-1]["observed_at"]
         number = sum(len(run.generations) for run in of_group)
         yield broken(NEVER_SETTLES, group, number, seen, text, first["snapshot_id"])
 
 
-def _audited(code: str) -> str:
-    return BY_RECORDED[code].code if code in BY_RECORDED else code
-
-
 def _shared(found: Iterator[SharedId]) -> Iterator[Found]:
-    def group(each: SharedId) -> tuple[str, str]:
-        return each.takeovers[0].cluster_id, each.takeovers[0].group_id
-
-    for of, ids in groupby(found, group):
+    for of, ids in groupby(found, lambda each: (each.takeovers[0].cluster_id, each.takeovers[0].group_id)):
         shared = list(ids)
         worst = max(shared, key=lambda each: len(each.takeovers))
         more = f"; and {len(shared) - 1:,} more ids" if len(shared) > 1 else ""
-        moments = [each.at for one in shared for each in one.takeovers]
-        snapshots = {each.snapshot_id for one in shared for each in one.takeovers}
+        every = [each for one in shared for each in one.takeovers]
+        seen = min(each.at for each in every), max(each.at for each in every)
+        snapshots = {each.snapshot_id for each in every}
         last = worst.takeovers[-1].snapshot_id
-        seen = min(moments), max(moments)
         yield broken(SHARED_INSTANCE_ID, of, len(snapshots), seen, worst.evidence + more, last)
 
 
 def _judged(reader: Reader, of_period: MeasuredStates, computed: str) -> tuple[int, int, int]:
-    """Records of the period, their groups, and how many of them a committed `assign` has computed again."""
-    of_records, _ = of_period.recorded
-    [counted] = records(
-        reader,
-        f"SELECT count(*) AS n, count(DISTINCT concat(s.cluster_id, '/', s.group_id)) AS groups FROM ({of_records}) s",
-    )
+    """Count the records of the period, their groups, and the records that a committed `assign` has computed again."""
+    groups = "count(DISTINCT concat(s.cluster_id, '/', s.group_id))"
+    [counted] = records(reader, f"SELECT count(*) AS n, {groups} AS groups FROM ({of_period.recorded[0]}) s")
     [again] = records(reader, f"SELECT count(*) AS n FROM {computed} r")
     return counted["n"], counted["groups"], again["n"]
 
@@ -169,39 +186,20 @@ _ORDER = {each.code: number for number, each in enumerate(INVARIANTS)}
 _GRAVITY = {severity: number for number, severity in enumerate(Severity)}
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What is wrong with a group's records under one code and severity.
-
-    `records`: how many of them. `evidence` is the worst where there is a measure of it, else the last, of
-    `snapshot_id`. `first` and `last` are None where the record is no snapshot, so that its time is not known.
-    """
-
-    code: str
-    severity: Severity
-    cluster_id: str
-    group_id: str
-    records: int
-    first: datetime | None
-    last: datetime | None
-    evidence: str
-    snapshot_id: str | None
-
-
 def broken(
     invariant: Invariant,
-    group: tuple[str, str],
+    group: GroupKey,
     records: int,
     seen: tuple[datetime, datetime],
     evidence: str,
     snapshot_id: str,
 ) -> Found:
-    """A finding with the invariant's own severity; `seen` is the first moment and the last one."""
+    """Make a finding with the invariant's own severity; `seen` is the first moment and the last one."""
     return Found(invariant.code, invariant.severity, *group, records, *seen, evidence, snapshot_id)
 
 
 def in_order(found: Iterable[Found]) -> tuple[Found, ...]:
-    """The gravest first, then by code as `core.rebalance.findings` lists them, then the most records."""
+    """Sort findings: the gravest first, then by code as `core.rebalance.findings` lists them, then the most records."""
     return tuple(
         sorted(
             found,
@@ -226,27 +224,21 @@ Key = tuple[str, str, str, str]
 
 
 def recorded_findings(reader: Reader, within: Scope) -> Iterator[Found]:
-    """Of each code, severity and group: how many records have it, and the evidence of the last.
+    """Count the records of each code, severity and group, with the evidence of the last.
 
-    Where `ingest` and `assign` say the same of a record, it is counted once and told in the words of `ingest`, which
+    Where `ingest` and `assign` say the same of a record, it is counted once, with the evidence of `ingest`, which
     name members. A finding about a record that is no snapshot has no time, and is in every period.
     """
-    folded = {_key(row): row for row in _of_ingest(reader, within)}
+    condition, values = within.of_groups("v.")
+    codes, named = one_of("v.code", "code", BY_RECORDED)
+    of_ingest = _folded(reader, within, f"({ingest_findings()})", f"{condition} AND {codes}", values | named)
+    folded = {_key(row): row for row in of_ingest}
     for row in _of_assign(reader, within):
         known = folded.get(_key(row))
         folded[_key(row)] = row if known is None else _together(known, row)
     for row in folded.values():
-        yield Found(
-            BY_RECORDED[row["code"]].code,
-            Severity(row["severity"]),
-            row["cluster_id"],
-            row["group_id"],
-            max(1, row["records"]),
-            row["first"],
-            row["last"],
-            row["evidence"],
-            row["snapshot_id"],
-        )
+        code, severity = BY_RECORDED[row["code"]].code, Severity(row["severity"])
+        yield from_row(Found, row, code=code, severity=severity, records=max(1, row["records"]))
 
 
 def _key(row: Record) -> Key:
@@ -261,73 +253,53 @@ def _together(one: Record, other: Record) -> Record:
     return last | counted | {"first": min(moments, default=None), "last": max(moments, default=None)}
 
 
-def _of_ingest(reader: Reader, within: Scope) -> list[Record]:
-    condition, values = within.of_groups("v.")
-    codes, named = one_of("v.code", "code", list(BY_RECORDED))
-    return _folded(reader, within, f"({ingest_findings()})", f"{condition} AND {codes}", values | named)
-
-
 def _of_assign(reader: Reader, within: Scope) -> Iterator[Record]:
-    """The same of what `assign` found, but for what `ingest` found in the same record."""
+    """Fold what `assign` found by code, severity and group, but for what `ingest` found in the same record."""
     condition, values = within.of_groups("v.")
-    codes, named = one_of("v.code", "code", list(BY_RECORDED))
-    told = records(
+    codes, named = one_of("v.code", "code", BY_RECORDED)
+    scenario = {"scenario": BASELINE}
+    found = records(
         reader,
         f"SELECT DISTINCT v.group_id, v.snapshot_id FROM violations v WHERE {condition} AND {codes} "
         "AND v.scenario = :scenario ORDER BY v.group_id, v.snapshot_id",
-        scenario=BASELINE,
-        **(values | named),
+        **(values | named | scenario),
     )
-    for begin in range(0, len(told), MOST_ASKED):
-        some = told[begin : begin + MOST_ASKED]
-        which, ids = one_of("v.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
-        groups, of_groups = one_of("v.group_id", "group", sorted({row["group_id"] for row in some}))
-        among = f"{condition} AND {codes} AND {groups} AND {which}"
+    for which, ids in of_snapshots("v.", found):
+        among = f"{condition} AND {codes} AND {which}"
         said = f"SELECT v.snapshot_id, v.code FROM ({ingest_findings()}) v WHERE {among}"
         known = f"NOT EXISTS (SELECT 1 FROM ({said}) k WHERE k.snapshot_id = v.snapshot_id AND k.code = v.code)"
-        also = values | named | ids | of_groups | {"scenario": BASELINE}
-        yield from _folded(
-            reader, within, "current_violations", f"{among} AND v.scenario = :scenario AND {known}", also
-        )
+        of_assign = f"{among} AND v.scenario = :scenario AND {known}"
+        yield from _folded(reader, within, "current_violations", of_assign, values | named | ids | scenario)
 
 
 def _folded(reader: Reader, within: Scope, findings: str, condition: str, values: Mapping[str, Value]) -> list[Record]:
-    """These findings of the period by cluster, group, code and severity; `newest` is the offset of the last."""
+    """Fold findings of the period by cluster, group, code and severity; `newest` is the offset of the last."""
     period, of_times = within.where("f.")
     key = "f.cluster_id, f.group_id, f.code, f.severity"
-    found = (
-        "SELECT v.cluster_id, v.group_id, v.code, v.severity, v.snapshot_id, v.evidence, coalesce(v.offset, -1) AS "
-        f"offset, s.observed_at FROM {findings} v LEFT JOIN current_group_snapshots s "
+    query = steps(
+        found="SELECT v.cluster_id, v.group_id, v.code, v.severity, v.snapshot_id, v.evidence, coalesce(v.offset, -1) "
+        f"AS offset, s.observed_at FROM {findings} v LEFT JOIN current_group_snapshots s "
         "ON s.cluster_id = v.cluster_id AND s.group_id = v.group_id AND s.snapshot_id = v.snapshot_id "
-        f"WHERE {condition} AND NOT (v.code = '{DOUBLE_OWNED.recorded_as}' "
-        f"AND coalesce(s.group_type, '') = '{SHARE}')"
+        f"WHERE {condition} AND NOT (v.code = '{DOUBLE_OWNED.recorded_as}' AND coalesce(s.group_type, '') = '{SHARE}')",
+        ranked=f"SELECT f.*, row_number() OVER (PARTITION BY {key} ORDER BY f.offset DESC, f.evidence) AS place "
+        f"FROM found f WHERE f.observed_at IS NULL OR ({period})",
+        folded=f"SELECT {key}, count(DISTINCT f.snapshot_id) AS records, min(f.observed_at) AS first, "
+        "max(f.observed_at) AS last, max(f.offset) AS newest, max(CASE WHEN f.place = 1 THEN f.evidence END) AS "
+        f"evidence, max(CASE WHEN f.place = 1 THEN f.snapshot_id END) AS snapshot_id FROM ranked f GROUP BY {key}",
     )
-    ranked = (
-        f"SELECT f.*, row_number() OVER (PARTITION BY {key} ORDER BY f.offset DESC, f.evidence) AS place "
-        f"FROM ({found}) f WHERE f.observed_at IS NULL OR ({period})"
-    )
-    return records(
-        reader,
-        f"SELECT {key}, count(DISTINCT f.snapshot_id) AS records, min(f.observed_at) AS first, max(f.observed_at) AS "
-        "last, max(f.offset) AS newest, max(CASE WHEN f.place = 1 THEN f.evidence END) AS evidence, "
-        f"max(CASE WHEN f.place = 1 THEN f.snapshot_id END) AS snapshot_id FROM ({ranked}) f GROUP BY {key}",
-        **(dict(values) | of_times),
-    )
+    return records(reader, query, **(dict(values) | of_times))
 
 
 # Topics that are joined: whether each member has the same partitions of all of them.
 
 
 def copartition(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) -> Iterator[Found]:
-    """Groups that have partitions of these topics, not all of one number with one member; and unequal counts.
+    """Find groups in which partitions of one number of these topics are with several members; and unequal counts.
 
     The log does not say which topics an application joins: somebody has to name them.
     """
-    by_group: dict[tuple[str, str], list[Record]] = {}
-    for row in _broken(reader, of_period, joined):
-        by_group.setdefault((row["cluster_id"], row["group_id"]), []).append(row)
     counts = _unequal(reader, of_period.within, joined)
-    for group, rows in sorted(by_group.items()):
+    for group, rows in sorted(by_group(_broken(reader, of_period, joined)).items()):
         worst = max(rows, key=lambda row: (row["apart"], row["offset"]))
         seen = min(row["observed_at"] for row in rows), max(row["observed_at"] for row in rows)
         text = f"{worst['apart']:,} partition numbers of {', '.join(joined)} are with two or more members"
@@ -337,47 +309,34 @@ def copartition(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]
 
 
 def _broken(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) -> list[Record]:
-    """Records of groups that have partitions of two or more of the topics, with how many numbers are apart."""
+    """Return records of groups that have partitions of two or more of the topics, with how many numbers are apart."""
     of_records, _ = of_period.recorded
     condition, values = of_period.within.of_groups("m.")
-    among, named = one_of("e.entry.topic", "topic", list(joined))
-    entries = (
-        "SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
-        f"FROM current_member_snapshots m WHERE {condition}"
-    )
-    places = (
-        "SELECT e.cluster_id, e.group_id, e.snapshot_id, e.member_id, e.entry.topic AS topic, "
-        f"unnest(e.entry.partitions) AS number FROM ({entries}) e WHERE {among}"
-    )
-    topics = (
-        f"SELECT k.cluster_id, k.group_id, k.snapshot_id, count(DISTINCT k.topic) AS topics FROM ({places}) k "
-        "GROUP BY k.cluster_id, k.group_id, k.snapshot_id"
-    )
-    owners = (
-        "SELECT p.cluster_id, p.group_id, p.snapshot_id, p.number, count(DISTINCT p.member_id) AS owners, "
-        "count(DISTINCT p.topic) AS topics, min(p.topic) AS a, max(p.topic) AS z "
-        f"FROM ({places}) p GROUP BY p.cluster_id, p.group_id, p.snapshot_id, p.number"
-    )
-    apart = (
-        "SELECT o.cluster_id, o.group_id, o.snapshot_id, min(o.a) AS a, max(o.z) AS z, "
-        f"sum(CASE WHEN o.owners > 1 OR o.topics < k.topics THEN 1 ELSE 0 END) AS apart FROM ({owners}) o "
-        f"JOIN ({topics}) k ON k.cluster_id = o.cluster_id AND k.group_id = o.group_id "
-        "AND k.snapshot_id = o.snapshot_id GROUP BY o.cluster_id, o.group_id, o.snapshot_id"
-    )
-    return records(
-        reader,
-        f"SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, cast(a.apart AS BIGINT) AS apart "
-        f"FROM ({of_records}) s JOIN ({apart}) a ON a.cluster_id = s.cluster_id AND a.group_id = s.group_id "
+    among, named = one_of("e.entry.topic", "topic", joined)
+    key = "cluster_id, group_id, snapshot_id"
+    query = steps(
+        entries="SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
+        f"FROM current_member_snapshots m WHERE {condition}",
+        places=f"SELECT {key}, member_id, e.entry.topic AS topic, unnest(e.entry.partitions) AS number FROM entries e "
+        f"WHERE {among}",
+        topics=f"SELECT {key}, count(DISTINCT topic) AS topics FROM places GROUP BY {key}",
+        owners=f"SELECT {key}, number, count(DISTINCT member_id) AS owners, count(DISTINCT topic) AS topics, "
+        f"min(topic) AS a, max(topic) AS z FROM places GROUP BY {key}, number",
+        apart="SELECT o.cluster_id, o.group_id, o.snapshot_id, min(o.a) AS a, max(o.z) AS z, "
+        "sum(CASE WHEN o.owners > 1 OR o.topics < k.topics THEN 1 ELSE 0 END) AS apart FROM owners o "
+        "JOIN topics k ON k.cluster_id = o.cluster_id AND k.group_id = o.group_id AND k.snapshot_id = o.snapshot_id "
+        "GROUP BY o.cluster_id, o.group_id, o.snapshot_id",
+        broken="SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, cast(a.apart AS BIGINT) AS "
+        f"apart FROM ({of_records}) s JOIN apart a ON a.cluster_id = s.cluster_id AND a.group_id = s.group_id "
         f"AND a.snapshot_id = s.snapshot_id WHERE {ASSIGNED} AND a.apart > 0 AND a.a <> a.z ORDER BY s.offset",
-        **values,
-        **named,
     )
+    return records(reader, query, **values, **named)
 
 
 def _unequal(reader: Reader, within: Scope, joined: Sequence[str]) -> dict[str, str]:
     """Clusters in which the topics have different partition counts now, with the counts in words."""
     query, values = listings(within)
-    among, named = one_of("l.topic", "topic", list(joined))
+    among, named = one_of("l.topic", "topic", joined)
     rows = records(
         reader,
         f"SELECT l.cluster_id, l.topic, l.partition_count AS n FROM ({query}) l WHERE {among} "
@@ -388,11 +347,8 @@ def _unequal(reader: Reader, within: Scope, joined: Sequence[str]) -> dict[str, 
     found: dict[str, dict[str, int]] = {}
     for row in rows:
         found.setdefault(row["cluster_id"], {})[row["topic"]] = row["n"]
-    return {
-        cluster: ", ".join(f"{topic} {number}" for topic, number in counts.items())
-        for cluster, counts in found.items()
-        if len(set(counts.values())) > 1
-    }
+    unequal = {cluster: counts for cluster, counts in found.items() if len(set(counts.values())) > 1}
+    return {of: ", ".join(f"{topic} {number}" for topic, number in counts.items()) for of, counts in unequal.items()}
 
 
 # Assignments that break what their assignor promises: balance, and no more moves than balance asks for.
@@ -413,8 +369,8 @@ these, one subscription for all does."""
 
 
 def unbalanced(reader: Reader, of_period: MeasuredStates) -> Iterator[Found]:
-    """Groups with a settled record of one subscription in which a member has two or more partitions over another."""
-    among, named = one_of("s.assignor", "assignor", list(BALANCED))
+    """Find settled records of one subscription in which a member has two or more partitions over another."""
+    among, named = one_of("s.assignor", "assignor", BALANCED)
     uneven = (
         "SELECT s.*, s.most - CASE WHEN s.owners < s.members THEN 0 ELSE s.least END AS amount "
         f"FROM ({of_period.states}) s WHERE {ASSIGNED} AND s.in_period AND s.shared_topics IS NOT NULL "
@@ -424,12 +380,12 @@ def unbalanced(reader: Reader, of_period: MeasuredStates) -> Iterator[Found]:
     reached, ids = one_of("v.snapshot_id", "reached", _with_what_they_are_to_have(reader, of_period, (query, named)))
     settled = f"SELECT v.* FROM ({query}) v WHERE v.state = 'Stable' OR {reached}"
     for row in _folded_balance(reader, settled, named | ids):
-        least = row["most"] - row["amount"]
-        yield _found_balance(UNBALANCED, row, f"a member has {row['most']:,} partitions, another {least:,}")
+        text = f"a member has {row['most']:,} partitions, another {row['most'] - row['amount']:,}"
+        yield _found_balance(UNBALANCED, row, text)
 
 
 def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneven: Query) -> list[str]:
-    """Of these states of KIP-848 groups that are not yet stable: the ids of those whose members have their targets.
+    """Return the ids of those of these states, of KIP-848 groups not yet stable, whose members have their targets.
 
     A record that only says that a member reached the epoch changes nothing, so that no state follows.
     """
@@ -442,26 +398,14 @@ def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneve
         "WHERE g.total = b.total AND g.most = b.most AND g.least = b.least AND g.owners = b.owners ORDER BY 1"
     )
     rows = records(reader, as_many, **(values | of_period.within.of_groups("m.")[1]))
-    found: list[str] = []
-    for begin in range(0, len(rows), MOST_ASKED):
-        found += _reached(reader, rows[begin : begin + MOST_ASKED])
-    return found
-
-
-def _reached(reader: Reader, some: list[Record]) -> Iterator[str]:
-    """The ids of those of these snapshots in which every member has exactly its target."""
-    snapshots, ids = one_of("m.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
-    groups, named = one_of("m.group_id", "group", sorted({row["group_id"] for row in some}))
-    query = (
-        "SELECT m.snapshot_id, m.recorded, m.target, m.pending_revocation FROM current_member_snapshots m "
-        f"WHERE {groups} AND {snapshots}"
-    )
+    columns = "m.snapshot_id, m.recorded, m.target, m.pending_revocation"
     on_the_way = {
         row["snapshot_id"]
-        for row in records(reader, query, **ids, **named)
+        for which, ids in of_snapshots("m.", rows)
+        for row in records(reader, f"SELECT {columns} FROM current_member_snapshots m WHERE {which}", **ids)
         if _places(row["recorded"]) != _places(row["target"]) or _places(row["pending_revocation"])
     }
-    return (row["snapshot_id"] for row in some if row["snapshot_id"] not in on_the_way)
+    return [row["snapshot_id"] for row in rows if row["snapshot_id"] not in on_the_way]
 
 
 def _places(entries: list[Record] | None) -> set[tuple[str, int]]:
@@ -486,7 +430,7 @@ def excess_moves(reader: Reader, results: str) -> Iterator[Found]:
 
 
 def results(recorded: Query) -> Query:
-    """The records that a committed `assign` has computed again; `moved_more` is 1 where one moved too much.
+    """Select the records that a committed `assign` has computed again; `moved_more` is 1 where one moved too much.
 
     Whether or not that result counts: to rank all results of a large ledger would take its memory. What counts is asked
     for these alone.
@@ -502,14 +446,14 @@ def results(recorded: Query) -> Query:
 
 
 def _promised(prefix: str) -> Query:
-    """A condition that a result is what was recorded, under an assignor that promises to keep what members have."""
+    """Require that a result is what was recorded, under an assignor that promises to keep what members have."""
     verdicts, named = one_of(f"{prefix}verdict", "verdict", list(SAME))
     among, others = one_of(f"{prefix}assignor", "assignor", list(KEEPING))
     return f"{verdicts} AND {among}", named | others
 
 
 def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
-    """Findings of these snapshots, which are all there are of their groups."""
+    """Find excess moves in these snapshots, which are all there are of their groups."""
     snapshots, ids = one_of("r.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
     groups, named = one_of("r.group_id", "group", sorted({row["group_id"] for row in some}))
     promised, values = _promised("r.")
@@ -530,7 +474,7 @@ def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
 
 
 def _folded_balance(reader: Reader, query: str, values: Mapping[str, Value]) -> list[Record]:
-    """A row a group: how many records, from when to when, and the one with the greatest `amount`."""
+    """Return a row per group: how many records, from when to when, and the one with the greatest `amount`."""
     group = "PARTITION BY q.cluster_id, q.group_id"
     counted = (
         f"SELECT q.*, count(*) OVER ({group}) AS records, min(q.observed_at) OVER ({group}) AS first, "
@@ -541,5 +485,5 @@ def _folded_balance(reader: Reader, query: str, values: Mapping[str, Value]) -> 
 
 
 def _found_balance(invariant: Invariant, row: Record, evidence: str) -> Found:
-    group = row["cluster_id"], row["group_id"]
-    return broken(invariant, group, row["records"], (row["first"], row["last"]), evidence, row["snapshot_id"])
+    seen = row["first"], row["last"]
+    return broken(invariant, group_of(row), row["records"], seen, evidence, row["snapshot_id"])

@@ -167,7 +167,7 @@ def _of_type(before: Side, after: Side) -> Iterator[Cause]:
 
 
 def _of_members(before: Side, after: Side) -> Iterator[Cause]:
-    """Members by name: those that stay or came first, then those that are gone."""
+    """Compare the members by name: first those that stay or came, then those that are gone."""
     had, has = ({row["member_id"]: row for row in side.members} for side in (before, after))
     static_before = {row["group_instance_id"]: row for row in before.members if row["group_instance_id"] is not None}
     gone = {name: row for name, row in had.items() if name not in has}
@@ -208,7 +208,7 @@ def _successor(was: Record, row: Record, group_type: str) -> Cause:
 
 
 def _of_one(before: Record, after: Record) -> Iterator[Cause]:
-    """What a member that stayed changed."""
+    """Return what a member that stayed changed."""
     name = after["member_id"]
     had, has = (set(row["topics"] or ()) for row in (before, after))
     if before["topics"] is not None and after["topics"] is not None and had != has:
@@ -220,7 +220,7 @@ def _of_one(before: Record, after: Record) -> Iterator[Cause]:
 
 
 def moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Moved]:
-    """Partitions that changed hands, in order; a static member that came back is the same one.
+    """Return the partitions that changed hands, in order; a static member that came back is the same one.
 
     Where several members have a partition, those who lost it and those who got it are paired in order of their ids.
     """
@@ -234,7 +234,7 @@ def moved(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]
 
 
 def unowned(side: Side, listed: Counts) -> Iterator[NamedPartition]:
-    """Partitions of listed topics that no member is recorded for, in order."""
+    """Return partitions of listed topics that no member is recorded for, in order."""
     owned = _owners(side.members, {}).keys()
     for topic in sorted(listed):
         topic_id, count = listed[topic] or (None, 0)
@@ -246,7 +246,7 @@ def unowned(side: Side, listed: Counts) -> Iterator[NamedPartition]:
 
 
 def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dict[NamedPartition, set[str]]:
-    """Who has each partition."""
+    """Map each partition to the members that have it."""
     owners: dict[NamedPartition, set[str]] = {}
     for row in members:
         for place in held(row):
@@ -257,10 +257,10 @@ def _owners(members: Sequence[Mapping[str, Any]], now: Mapping[str, str]) -> dic
 def _member(row: Record) -> str:
     known = [f"{words} {row[name]}" for name, words in (("client_id", "client"), ("host", "host")) if row[name]]
     instance = f"static, {row['group_instance_id']}" if row["group_instance_id"] is not None else None
-    told = ", ".join(filter(None, [instance, *known]))
-    return f"{row['member_id']} ({told})" if told else str(row["member_id"])
+    details = ", ".join(filter(None, [instance, *known]))
+    return f"{row['member_id']} ({details})" if details else str(row["member_id"])
 
 
 def partition_count(number: int) -> str:
-    """`1 partition`, `9 partitions`."""
+    """Format as `1 partition`, `9 partitions`."""
     return f"{number} partition" if number == 1 else f"{number} partitions"

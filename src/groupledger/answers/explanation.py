@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.causes import GENERATION, CauseKind, moved, unowned
-from groupledger.answers.coordinator_moves import LeaderChange, StateChange, leader_changes, with_coordinator
-from groupledger.answers.departures import with_departures
-from groupledger.answers.generations import CLASSIC, Selection, choose, cluster_of, snapshots_of
+from groupledger.answers.causes import GENERATION, CauseKind, Moved, moved, unowned
+from groupledger.answers.columns import listed
+from groupledger.answers.generations import CLASSIC, Selection, anchor, choose, cluster_of, snapshots_of
 from groupledger.answers.names import require_scenario
 from groupledger.answers.reach import moments
-from groupledger.answers.rebalance import Rebalance, moves, rebalance, with_states
-from groupledger.answers.rows import exactly, held, matching, one_of, partitions, records
+from groupledger.answers.rebalance import MemberMove, Rebalance, moves, rebalance, with_states
+from groupledger.answers.rebalance_causes import (
+    LeaderChange,
+    StateChange,
+    leader_changes,
+    with_coordinator,
+    with_departures,
+)
+from groupledger.answers.rows import exactly, from_row, held, matching, one_of, partitions, records, steps
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import BASELINE, assigned_ids, states
 from groupledger.answers.unowned import unowned_partitions
@@ -24,8 +30,8 @@ from groupledger.core.moments import iso
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from groupledger.answers.causes import Cause, Moved, Side
-    from groupledger.answers.rebalance import MemberMove, Result
+    from groupledger.answers.causes import Cause, Side
+    from groupledger.answers.rebalance import Result
     from groupledger.answers.rows import NamedPartition, Reader, Record, Value
     from groupledger.answers.states import States
     from groupledger.core.moments import Point
@@ -70,7 +76,7 @@ class Explanation:
     rebalance: Rebalance
     before: Before | None
     causes: tuple[Cause, ...]
-    moved: tuple[Moved, ...]
+    moved: tuple[Moved, ...] = field(metadata=listed(Moved))
     unowned: tuple[Unowned, ...]
     rounds: int | None
     settled: int | None
@@ -80,23 +86,23 @@ class Explanation:
 def explain(
     reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None, **which: Any
 ) -> Explanation:
-    """Why the rebalance that led to a generation (or epoch; default: the last one) happened.
+    """Explain the rebalance that led to a generation (or epoch; default: the last one).
 
     `which`: the other fields of a `Selection`, by name. Raises Fault: as `generations.select`.
     """
-    told, known = with_states(reader, group_id, cluster, Selection(generation, **which))
-    differs = known.difference(told.cluster_id, told.group_id, told.previous_snapshot_id, told.snapshot_id)
+    found, known = with_states(reader, group_id, cluster, Selection(generation, **which))
+    differs = known.difference(found.cluster_id, found.group_id, found.previous_snapshot_id, found.snapshot_id)
     before = differs.before
-    changed = tuple(_unowned(reader, told, known, differs.after))
-    lasting = _unowned_still(reader, told, known, differs.after, {(each.topic, each.partition) for each in changed})
+    changed = tuple(_unowned(reader, found, known, differs.after))
+    lasting = _unowned_still(reader, found, known, differs.after, {(each.topic, each.partition) for each in changed})
     nobody = (*changed, *lasting)
-    rounds, settled = _rounds(reader, told, differs.after)
-    if rounds == 1 and any(each.until is None or each.until > told.observed_at for each in nobody):
+    rounds, settled = _rounds(reader, found, differs.after)
+    if rounds == 1 and any(each.until is None or each.until > found.observed_at for each in nobody):
         rounds = settled = None  # partitions that nobody has: it has not settled
-    causes = with_departures(reader, (told.cluster_id, told.group_id), before, differs.after, differs.causes)
-    [change] = leader_changes(reader, [StateChange(told.cluster_id, before, differs.after, causes)])
+    causes = with_departures(reader, (found.cluster_id, found.group_id), before, differs.after, differs.causes)
+    [change] = leader_changes(reader, [StateChange(found.cluster_id, before, differs.after, causes)])
     return Explanation(
-        rebalance=told,
+        rebalance=found,
         before=None if before is None else Before(before.snapshot_id, before.number, before.at, before.assignor),
         causes=with_coordinator(causes, change),
         moved=differs.moved,
@@ -108,11 +114,11 @@ def explain(
 
 
 def _unowned_still(
-    reader: Reader, told: Rebalance, known: States, state: Side, changed: set[NamedPartition]
+    reader: Reader, found: Rebalance, known: States, state: Side, changed: set[NamedPartition]
 ) -> Iterator[Unowned]:
-    """Partitions that nobody has in this state, nor had in the one before: of listed topics, and those below one that a
+    """Return partitions that nobody has in this state, nor had before: of listed topics, and those below one that a
     member has."""
-    counts = dict(known.counted((told.cluster_id, told.group_id), state, state.at))
+    counts = dict(known.counted((found.cluster_id, found.group_id), state, state.at))
     for topic, number in {place for row in state.members for place in held(row)}:
         topic_id, count = counts.get(topic) or (None, 0)
         if topic in counts:
@@ -121,10 +127,10 @@ def _unowned_still(
     if not places:
         return
     known_since = unowned_partitions(
-        reader, told.observed_at, None, told.cluster_id, exactly(told.group_id), limit=len(places)
+        reader, found.observed_at, None, found.cluster_id, exactly(found.group_id), limit=len(places)
     )
     since = {(each.topic, each.partition): each.since for each in known_since.partitions}
-    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
+    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     among, names = one_of("t.topic", "topic", sorted({topic for topic, _ in places}))
     changes = records(
         reader,
@@ -141,13 +147,13 @@ def _unowned_still(
         yield Unowned(topic, partition, begun, later[0] if later else None)
 
 
-def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, int | None]:
-    """How many generations of a classic group it took until no other had to follow, and the last of them."""
-    if told.group_type != CLASSIC or state.kind != GENERATION or state.verdict == INVALID:
+def _rounds(reader: Reader, found: Rebalance, state: Side) -> tuple[int | None, int | None]:
+    """Count the generations of a classic group until no other had to follow, and return the last of them."""
+    if found.group_type != CLASSIC or state.kind != GENERATION or state.verdict == INVALID:
         return None, None
     if state.verdict is not None and not state.follow_up:
-        return 1, told.generation
-    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
+        return 1, found.generation
+    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     later = records(
         reader,
         "SELECT t.generation, t.members, r.follow_up FROM current_group_snapshots t "
@@ -156,8 +162,8 @@ def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, i
         f"ON r.snapshot_id = t.snapshot_id WHERE {condition} AND t.incarnation = :incarnation "
         f"AND t.generation >= :generation AND t.snapshot_kind = '{GENERATION}' ORDER BY t.offset",
         scenario=BASELINE,
-        incarnation=told.incarnation,
-        generation=told.generation if told.generation is not None else 0,
+        incarnation=found.incarnation,
+        generation=found.generation if found.generation is not None else 0,
         **values,
     )
     for number, row in enumerate(later, 1):
@@ -168,27 +174,24 @@ def _rounds(reader: Reader, told: Rebalance, state: Side) -> tuple[int | None, i
     return None, None
 
 
-def _unowned(reader: Reader, told: Rebalance, known: States, state: Side) -> Iterator[Unowned]:
-    """Partitions that this state left with nobody, until somebody got them; and those that it gave an owner again.
+def _unowned(reader: Reader, found: Rebalance, known: States, state: Side) -> Iterator[Unowned]:
+    """Return partitions that this state left with nobody, until one got them; and those that it gave an owner again.
 
     Not of topics that nobody subscribes to any more, nor those that the topic of this name no longer has.
     """
-    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=told.group_id)
-    here = f"{condition} AND t.snapshot_id = :snapshot_id AND t.topic IS NOT NULL"
-    columns = "t.topic, t.topic_id, t.partition, t.at, t.offset, t.to_member_id"
-    near = f"SELECT {columns} FROM current_ownership_changes t WHERE {condition}"
+    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     # The log gives topic ids for KIP-848 groups alone: a name made again is another topic there.
-    same = "" if told.group_type == CLASSIC else "AND coalesce(n.topic_id = c.topic_id, true) "
-    rows = records(
-        reader,
-        "SELECT c.topic, c.topic_id, c.partition, c.at, c.to_member_id, n.at AS other, n.to_member_id AS other_member, "
-        f"n.offset AS other_offset, c.offset FROM (SELECT {columns} FROM current_ownership_changes t WHERE {here} "
-        "AND (t.from_member_id IS NULL OR t.to_member_id IS NULL)) c "
-        f"LEFT JOIN ({near}) n ON n.topic = c.topic AND n.partition = c.partition AND n.offset <> c.offset {same}"
+    same = "" if found.group_type == CLASSIC else "AND coalesce(n.topic_id = c.topic_id, true) "
+    query = steps(
+        changes="SELECT t.topic, t.topic_id, t.partition, t.at, t.offset, t.from_member_id, t.to_member_id, "
+        f"t.snapshot_id FROM current_ownership_changes t WHERE {condition} AND t.topic IS NOT NULL",
+        beside="SELECT c.topic, c.topic_id, c.partition, c.at, c.to_member_id, n.at AS other, n.to_member_id AS "
+        "other_member, n.offset AS other_offset, c.offset FROM changes c LEFT JOIN changes n "
+        f"ON n.topic = c.topic AND n.partition = c.partition AND n.offset <> c.offset {same}"
+        "WHERE c.snapshot_id = :snapshot_id AND (c.from_member_id IS NULL OR c.to_member_id IS NULL) "
         "ORDER BY c.topic, c.partition, c.topic_id, n.offset",
-        snapshot_id=told.snapshot_id,
-        **values,
     )
+    rows = records(reader, query, snapshot_id=found.snapshot_id, **values)
     owned = {place for row in state.members for place in held(row)}
     assigned = assigned_ids(state)  # of topics that members are to have: what they lost of others is no one's to have
     by_name = assigned is None
@@ -201,7 +204,7 @@ def _unowned(reader: Reader, told: Rebalance, known: States, state: Side) -> Ite
         if owner is None:
             if (topic, partition) in owned:
                 continue  # in a share group others may have it
-            if state.members and (topic not in state.topics or known.is_gone(told.cluster_id, topic, partition, at)):
+            if state.members and (topic not in state.topics or known.is_gone(found.cluster_id, topic, partition, at)):
                 continue
             later = [row["other"] for row in others if row["other_offset"] > offset and row["other_member"] is not None]
             if assigned is None or topic_id in assigned | {None}:
@@ -252,7 +255,7 @@ class GroupDifference:
     after: ComparedState
     records: int
     changes: tuple[Cause, ...]
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moved: tuple[Moved, ...]
     notes: tuple[str, ...]
 
@@ -268,7 +271,7 @@ class ScenarioDifference:
     observed_at: datetime
     before: Result
     after: Result
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moved: tuple[Moved, ...]
 
 
@@ -290,13 +293,15 @@ def difference(
     found = found.with_given(reader, condition, values)
     before, after = found.pair(cluster, group_id, one["snapshot_id"], other["snapshot_id"])
     assert before is not None
+    between = f"SELECT count(*) AS n FROM current_group_snapshots t WHERE {condition} "
+    between += "AND t.offset > :after AND t.offset <= :until"
     return GroupDifference(
         cluster_id=cluster,
         group_id=group_id,
         group_type=after.group_type,
         before=_compared(found, cluster, before, one),
         after=_compared(found, cluster, after, other),
-        records=_between(reader, condition, values, one["offset"], other["offset"]),
+        records=records(reader, between, after=one["offset"], until=other["offset"], **values)[0]["n"],
         changes=tuple(
             each for each in found.causes(cluster, group_id, before, after) if each.kind not in OF_NEIGHBOURS
         ),
@@ -313,21 +318,21 @@ def scenario_difference(
 
     Raises Fault: as `rebalance`; UNKNOWN_SCENARIO; NO_RESULT where a scenario has none for this state.
     """
-    told = rebalance(reader, group_id, cluster, generation)
-    results = {each.scenario: each for each in reversed(told.results)}  # of several rounds the first
+    found = rebalance(reader, group_id, cluster, generation)
+    results = {each.scenario: each for each in reversed(found.results)}  # of several rounds the first
     for name in scenarios:
         if name not in results:
             require_scenario(reader, name)
             have = f"it has: {', '.join(sorted(results)) or 'none'}"
-            raise Fault("NO_RESULT", f"{told.title} has no result of the scenario {name!r}; {have}")
-    condition, values = matching("t.", cluster_id=told.cluster_id, group_id=group_id, snapshot_id=told.snapshot_id)
+            raise Fault("NO_RESULT", f"{found.title} has no result of the scenario {name!r}; {have}")
+    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=group_id, snapshot_id=found.snapshot_id)
     one, other = (_given(reader, condition, values, name) for name in scenarios)
     return ScenarioDifference(
-        cluster_id=told.cluster_id,
+        cluster_id=found.cluster_id,
         group_id=group_id,
-        snapshot_id=told.snapshot_id,
-        generation=told.generation,
-        observed_at=told.observed_at,
+        snapshot_id=found.snapshot_id,
+        generation=found.generation,
+        observed_at=found.observed_at,
         before=results[scenarios[0]],
         after=results[scenarios[1]],
         members=moves(one, other),
@@ -336,43 +341,20 @@ def scenario_difference(
 
 
 def _state(reader: Reader, cluster: str, group_id: str, point: Point | None) -> Record:
-    """The record that stands for a generation, or the last one up to a moment."""
+    """Return the record that stands for a generation, or the last one up to a moment."""
     if point is None or isinstance(point, int):
         return choose(snapshots_of(reader, group_id, cluster, point))
     [moment] = moments(reader, cluster, [point])
-    condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
-    every = (
-        f"SELECT t.*, coalesce(t.generation, t.group_epoch) AS number FROM current_group_snapshots t WHERE {condition}"
-    )
-    assert moment is not None
-    last = f"{every} AND t.observed_at <= :moment ORDER BY t.offset DESC LIMIT 1"
-    for row in records(reader, last, moment=moment, **values):
-        return row
-    [first] = records(reader, f"{every} ORDER BY t.observed_at, t.offset LIMIT 1", **values)
-    text = f"at {iso(moment)} the ledger knows nothing of {group_id} yet: its record begins {iso(first['observed_at'])}"
-    raise Fault("NOT_KNOWN_YET", text)
-
-
-def _between(reader: Reader, condition: str, values: Mapping[str, Value], after: int, until: int) -> int:
-    query = (
-        "SELECT count(*) AS n FROM current_group_snapshots t "
-        f"WHERE {condition} AND t.offset > :after AND t.offset <= :until"
-    )
-    [row] = records(reader, query, after=after, until=until, **values)
-    number: int = row["n"]
-    return number
+    return anchor(reader, group_id, cluster, Selection(at=moment))
 
 
 def _compared(found: States, cluster: str, side: Side, row: Record) -> ComparedState:
     key = cluster, row["group_id"]
     loads = [len(held(each)) for each in side.members]
-    return ComparedState(
-        snapshot_id=side.snapshot_id,
-        incarnation=row["incarnation"],
+    return from_row(
+        ComparedState,
+        row,
         generation=side.number,
-        observed_at=side.at,
-        state=row["state"],
-        assignor=side.assignor,
         members=len(side.members),
         partitions=len({place for each in side.members for place in held(each)}),
         most=max(loads, default=None),
@@ -411,7 +393,7 @@ def _named(row: Record) -> str:
 
 
 def _given(reader: Reader, condition: str, values: Mapping[str, Value], scenario: str) -> Sequence[Mapping[str, Any]]:
-    """What each member has in the end under a scenario, as rows of members."""
+    """Return what each member has in the end under a scenario, as rows of members."""
     query = (
         "SELECT a.member_id, a.target AS recorded, m.client_id, m.group_instance_id "
         f"FROM (SELECT t.* FROM current_assignments t WHERE {condition} AND t.scenario = :scenario AND t.round = 1) a "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
 from groupledger.answers.reach import known, recorded_spans
-from groupledger.answers.rows import records
+from groupledger.answers.rows import group_of, newest, records
 from groupledger.answers.scope import scope
 from groupledger.answers.storms import counted_rebalances, rebalances_compared
 from groupledger.answers.unowned import unowned_partitions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.audit import Found
-    from groupledger.answers.rows import GroupKey, Reader, Record
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope, Scope
 
 ALL = 10**9
@@ -67,7 +67,7 @@ class Gauges:
 
 
 def gauges(reader: Reader, asked: RequestedScope) -> Gauges:
-    """The numbers of the groups that were asked for. Raises as `scope.scope`."""
+    """Return the numbers of the groups that were asked for. Raises as `scope.scope`."""
     within = scope(reader, asked)
     clusters = tuple(_clusters(reader, within.cluster))
     if within.known_up_to is None:
@@ -83,14 +83,18 @@ def _clusters(reader: Reader, cluster: str | None) -> Iterator[ClusterGauges]:
 
 
 def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
-    counted = _rebalances(reader, within)
-    given = _given(reader, within)
-    moves = _moves(reader, within)
+    condition, values = within.where("t.", "at")
+    changes = f"SELECT t.* FROM current_ownership_changes t WHERE {condition} AND t.to_member_id IS NOT NULL"
+    rebalances, given = _summed(reader, counted_rebalances(within)), _summed(reader, (changes, values))
+    compared, of_compared = rebalances_compared(within)
+    certain = f"SELECT r.* FROM ({compared}) r WHERE r.certain = 1"
+    moves = _summed(reader, (certain, of_compared), "moves", "least_moves")  # of those that stickiness sums
     unowned = _unowned(reader, within)
-    found = []
+    nothing, found = {"n": 0, "moves": None, "least_moves": None}, []
     for key, (members, consumes) in _members(reader, within).items():
-        moved, least = moves.get(key, (None, None))
-        numbers = counted.get(key, 0), given.get(key, 0), moved, least
+        moved = moves.get(key, nothing)
+        counts = rebalances.get(key, nothing)["n"], given.get(key, nothing)["n"]
+        numbers = *counts, moved["moves"], moved["least_moves"]
         none = (0, None, 0.0) if consumes else (None, None, None)
         found.append(GroupGauges(key[0], key[1], members, *numbers, *unowned.get(key, none)))
     return found
@@ -102,47 +106,21 @@ def _members(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, bool]]:
     What members of another protocol, such as Connect's, are assigned is not known, nor what they lack.
     """
     condition, values = within.of_groups("t.")
-    of_period = f"FROM current_group_snapshots t WHERE {condition} AND t.observed_at <= :end"
-    newest = f"SELECT t.cluster_id, t.group_id, max(t.offset) AS newest {of_period} GROUP BY t.cluster_id, t.group_id"
-    query = (
-        "SELECT n.cluster_id, n.group_id, max(t.members) AS members, max(t.protocol_type) AS protocol_type "
-        f"FROM ({newest}) n JOIN current_group_snapshots t "
-        "ON t.cluster_id = n.cluster_id AND t.group_id = n.group_id AND t.offset = n.newest "
-        "GROUP BY n.cluster_id, n.group_id ORDER BY n.cluster_id, n.group_id"
-    )
-    rows = records(reader, query, end=within.end, **values)
-    return {_key(row): (row["members"], row["protocol_type"] in CONSUMERS) for row in rows}
+    columns = "t.cluster_id, t.group_id, t.members, t.protocol_type"
+    last = newest(f"{condition} AND t.observed_at <= :end", columns)
+    rows = records(reader, f"{last} ORDER BY 1, 2, 3", end=within.end, **values)
+    return {group_of(row): (row["members"], row["protocol_type"] in CONSUMERS) for row in rows}
 
 
-def _rebalances(reader: Reader, within: Scope) -> dict[GroupKey, int]:
-    query, values = counted_rebalances(within)
-    counted = f"SELECT r.cluster_id, r.group_id, count(*) AS n FROM ({query}) r GROUP BY r.cluster_id, r.group_id"
-    return {_key(row): row["n"] for row in records(reader, counted, **values)}
-
-
-def _given(reader: Reader, within: Scope) -> dict[GroupKey, int]:
-    condition, values = within.where("t.", "at")
-    query = (
-        "SELECT t.cluster_id, t.group_id, count(*) AS n FROM current_ownership_changes t "
-        f"WHERE {condition} AND t.to_member_id IS NOT NULL GROUP BY t.cluster_id, t.group_id"
-    )
-    return {_key(row): row["n"] for row in records(reader, query, **values)}
-
-
-def _moves(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, int]]:
-    """Of the rebalances that stickiness sums, so that the two sums may be held against one another."""
-    rows, values = rebalances_compared(within)
-    query = (
-        "SELECT t.cluster_id, t.group_id, cast(sum(t.moves) AS BIGINT) AS moves, "
-        f"cast(sum(t.least_moves) AS BIGINT) AS least FROM ({rows}) t WHERE t.certain = 1 "
-        "GROUP BY t.cluster_id, t.group_id"
-    )
-    found = records(reader, query, **values)
-    return {_key(row): (row["moves"], row["least"]) for row in found}
+def _summed(reader: Reader, rows: Query, *names: str) -> dict[GroupKey, Record]:
+    """Count the rows of each group, `n`, and sum these columns of them."""
+    sums = "".join(f", cast(sum(t.{name}) AS BIGINT) AS {name}" for name in names)
+    query = f"SELECT t.cluster_id, t.group_id, count(*) AS n{sums} FROM ({rows[0]}) t GROUP BY t.cluster_id, t.group_id"
+    return {group_of(row): row for row in records(reader, query, **rows[1])}
 
 
 def _unowned(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int | None, datetime | None, float | None]]:
-    """How many partitions of a group nobody has, the oldest `since`, and its age, of groups with any.
+    """Count the partitions of each group that nobody has, with the oldest `since` and its age, of groups with any.
 
     What is not known of all topics of a group has no number; since when a known one has had no owner is so.
     """
@@ -152,7 +130,3 @@ def _unowned(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int | None, 
         number, since, age = found.get((each.cluster_id, each.group_id), (0, each.since, each.age_seconds))
         found[each.cluster_id, each.group_id] = (number or 0) + 1, since, age
     return found | {key: (None, *found.get(key, (0, None, None))[1:]) for key in answer.not_known}
-
-
-def _key(row: Record) -> GroupKey:
-    return row["cluster_id"], row["group_id"]

@@ -8,8 +8,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.rows import one_of, partitions, records
+from groupledger.answers.rows import from_row, newest, of_snapshots, one_of, partitions, records, steps
 from groupledger.answers.states import ASSIGNED, loads, recorded, recorded_states
 from groupledger.answers.storms import counted_rebalances
 from groupledger.answers.tenures import spans
@@ -17,7 +16,7 @@ from groupledger.answers.tenures import spans
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import NamedPartition, Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record
     from groupledger.answers.scope import Scope
     from groupledger.answers.tenures import OwnerSpan
 
@@ -35,7 +34,7 @@ class PartitionOwners:
 
 @dataclass(frozen=True, slots=True)
 class GroupOwners:
-    """Of how many partitions the record of a group tells; their owners, unless that are too many.
+    """How many partitions the record of a group has; their owners, unless that are too many.
 
     `names`: member id -> the instance id, which outlives a restart; other members are not in it.
     """
@@ -58,7 +57,7 @@ class Size:
 
 
 def group_owners(reader: Reader, of_group: Scope, most_partitions: int, most_changes: int) -> GroupOwners:
-    """Owners from the beginning of the record to the end of the period, where partitions and changes are that few."""
+    """Return owners from the beginning of the record to the end of the period, if there are not too many."""
     condition, values = of_group.of_groups("t.")
     if of_group.until is not None:
         condition, values = f"{condition} AND t.at < :until", values | {"until": of_group.until}
@@ -85,35 +84,32 @@ def group_owners(reader: Reader, of_group: Scope, most_partitions: int, most_cha
 
 def _names(reader: Reader, of_group: Scope) -> dict[str, str]:
     condition, values = of_group.of_groups("t.")
-    rows: list[Record] = records(
-        reader,
+    query = (
         "SELECT DISTINCT t.member_id, t.group_instance_id FROM current_member_snapshots t "
-        f"WHERE {condition} AND t.group_instance_id IS NOT NULL ORDER BY 1, 2",
-        **values,
+        f"WHERE {condition} AND t.group_instance_id IS NOT NULL ORDER BY 1, 2"
     )
-    return {row["member_id"]: row["group_instance_id"] for row in rows}
+    return {row["member_id"]: row["group_instance_id"] for row in records(reader, query, **values)}
 
 
 def sizes(reader: Reader, of_group: Scope, limit: int) -> tuple[tuple[Size, ...], int]:
-    """The last records of the period in order, and how many there are."""
+    """Return the last records of the period in order, and how many there are."""
     of_records, values = recorded(of_group)
-    newest = (
+    last = (
         f"SELECT r.*, count(*) OVER () AS records FROM ({of_records}) r "
         f"ORDER BY r.offset DESC, r.snapshot_id DESC LIMIT {limit}"
     )
     rows = records(
         reader,
-        "SELECT s.observed_at, s.members, s.records, coalesce(l.total, 0) AS total, coalesce(l.most, 0) AS most, "
-        "CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE coalesce(l.least, 0) END AS least "
-        f"FROM ({newest}) s LEFT JOIN ({loads(of_group, newest)}) l ON l.snapshot_id = s.snapshot_id "
+        "SELECT s.observed_at AS at, s.members, s.records, coalesce(l.total, 0) AS assigned, coalesce(l.most, 0) AS "
+        "most, CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE coalesce(l.least, 0) END AS least "
+        f"FROM ({last}) s LEFT JOIN ({loads(of_group, last)}) l ON l.snapshot_id = s.snapshot_id "
         "ORDER BY s.offset, s.snapshot_id",
         **values,
     )
-    found = tuple(Size(row["observed_at"], row["members"], row["total"], row["most"], row["least"]) for row in rows)
-    return found, rows[0]["records"] if rows else 0
+    return tuple(from_row(Size, row) for row in rows), rows[0]["records"] if rows else 0
 
 
-# What happened how often over time: rebalances of groups, and partitions of one group that changed hands.
+# Counts over time: rebalances of groups, and partitions of one group that changed hands.
 #
 # Moments are counted by the second, minute, hour or day in which they lie.
 
@@ -137,14 +133,12 @@ class Counted:
 
 
 def unit_of(period: timedelta) -> str:
-    """The unit to count a period in: the smallest of which it has no more than 2,000."""
+    """Choose the unit to count a period in: the smallest of which it has no more than 2,000."""
     return next((name for name, length in UNITS if period <= MOST_UNITS * length), UNITS[-1][0])
 
 
-def rebalances_over_time(
-    reader: Reader, within: Scope, groups: Sequence[tuple[str, str]], unit: str
-) -> tuple[Counted, ...]:
-    """How many rebalances these groups had; `what` is cluster and group."""
+def rebalances_over_time(reader: Reader, within: Scope, groups: Sequence[GroupKey], unit: str) -> tuple[Counted, ...]:
+    """Count the rebalances of these groups; `what` is cluster and group."""
     of_period, values = counted_rebalances(within)
     which, named = one_of("p.group_id", "among", sorted({group for _, group in groups}))
     at = f"date_trunc('{unit}', p.observed_at)"
@@ -160,16 +154,15 @@ def rebalances_over_time(
 
 
 def hand_overs(reader: Reader, of_group: Scope, unit: str, block: int) -> tuple[Counted, ...]:
-    """How often partitions were taken from a member; `what` is the topic and the first of `block` partitions."""
+    """Count how often partitions were taken from a member; `what` is the topic and the first of `block` partitions."""
     condition, values = of_group.where("t.", "at")
-    place = "coalesce(t.topic, concat('id:', t.topic_id))"
     number = f"t.partition - t.partition % {block}"
     at = f"date_trunc('{unit}', t.at)"
     rows = records(
         reader,
-        f"SELECT {place} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
+        f"SELECT {_PLACE} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
         f"FROM current_ownership_changes t WHERE {condition} AND t.from_member_id IS NOT NULL "
-        f"GROUP BY {place}, {number}, {at} ORDER BY 1, 2, 3",
+        f"GROUP BY {_PLACE}, {number}, {at} ORDER BY 1, 2, 3",
         **values,
     )
     return tuple(Counted((row["topic"], str(row["number"])), row["moment"], row["n"]) for row in rows)
@@ -197,31 +190,25 @@ class GroupLine:
     members: int
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> GroupKey:
         """Cluster and name."""
         return self.cluster_id, self.group_id
 
 
 def overview(reader: Reader, within: Scope) -> tuple[GroupLine, ...]:
-    """All groups, those with most records first."""
+    """Return all groups, those with most records first."""
     condition, values = within.where("t.")
-    counted = (
-        "SELECT t.cluster_id, t.group_id, count(*) AS records, min(t.observed_at) AS first, "
-        f"max(t.observed_at) AS last, max(t.offset) AS newest FROM current_group_snapshots t WHERE {condition} "
-        "GROUP BY t.cluster_id, t.group_id"
+    counted = ", count(*) AS records, min(t.observed_at) AS first, max(t.observed_at) AS last"
+    query = steps(
+        lasts=newest(
+            condition,
+            "n.*, t.group_type, coalesce(t.generation, t.group_epoch) AS number, t.assignor, t.state, t.members, "
+            "row_number() OVER (PARTITION BY n.cluster_id, n.group_id ORDER BY t.snapshot_id DESC) AS place",
+            counted,
+        ),
+        lines="SELECT l.* FROM lasts l WHERE l.place = 1 ORDER BY l.records DESC, l.cluster_id, l.group_id",
     )
-    last = (
-        "SELECT c.*, t.group_type, coalesce(t.generation, t.group_epoch) AS number, t.assignor, t.state, t.members, "
-        "row_number() OVER (PARTITION BY c.cluster_id, c.group_id ORDER BY t.snapshot_id DESC) AS place "
-        f"FROM ({counted}) c JOIN current_group_snapshots t ON c.cluster_id = t.cluster_id "
-        "AND c.group_id = t.group_id AND c.newest = t.offset"
-    )
-    rows = records(
-        reader,
-        f"SELECT l.* FROM ({last}) l WHERE l.place = 1 ORDER BY l.records DESC, l.cluster_id, l.group_id",
-        **values,
-    )
-    return tuple(GroupLine(**{name: row[name] for name in GroupLine.__slots__}) for row in rows)
+    return tuple(from_row(GroupLine, row) for row in records(reader, query, **values))
 
 
 # The last assignment of each group in a period: who has which partitions.
@@ -238,24 +225,21 @@ class AssignedMember:
     partitions: tuple[NamedPartition, ...]
 
 
-def last_states(within: Scope) -> tuple[str, dict[str, Value]]:
-    """The last state of each group in the period, where it has members and the ledger its whole assignment."""
+def last_states(within: Scope) -> Query:
+    """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
     query, values = recorded_states(within)
     return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
 
 
 def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
-    """The members of these snapshots, in member order, by snapshot id."""
+    """Return the members of these snapshots, in member order, by snapshot id."""
     found: dict[str, list[AssignedMember]] = {}
-    for begin in range(0, len(rows), MOST_ASKED):
-        some = rows[begin : begin + MOST_ASKED]
-        which, ids = one_of("t.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
-        groups, named = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
+    for which, ids in of_snapshots("t.", rows):
         query = (
             "SELECT t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded "
-            f"FROM current_member_snapshots t WHERE {groups} AND {which} ORDER BY t.snapshot_id, t.member_order"
+            f"FROM current_member_snapshots t WHERE {which} ORDER BY t.snapshot_id, t.member_order"
         )
-        for row in records(reader, query, **ids, **named):
-            had = partitions(row.pop("recorded"))
-            found.setdefault(row.pop("snapshot_id"), []).append(AssignedMember(**row, partitions=had))
+        for row in records(reader, query, **ids):
+            member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
+            found.setdefault(row["snapshot_id"], []).append(member)
     return {snapshot: tuple(members) for snapshot, members in found.items()}

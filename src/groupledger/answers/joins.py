@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
+from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, shown
+from groupledger.answers.rows import group_of, one_of, records, steps
+from groupledger.answers.scope import Scope, any_record, gaps, scope, why_empty
 from groupledger.answers.states import recorded, recorded_states
-from groupledger.core.text import length
+from groupledger.core.text import length, stretch
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
-    from groupledger.answers.states import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,13 @@ class HourOfChanges:
 
     hour: datetime
     changes: int
+
+    def __str__(self) -> str:
+        """Format as `2026-11-21 14h: 12`."""
+        return f"{self.hour.astimezone(UTC):%Y-%m-%d %H}h: {self.changes:,}"
+
+
+_BUSIEST = shown("busiest hour (UTC)", text=lambda hours: str(hours[0]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +47,15 @@ class MemberJoins:
     it was seen on, `hours` all in which it changed, the busiest first.
     """
 
-    name: str
-    joined: int
-    gone: int
-    restarted: int
+    name: str = field(metadata=shown("member", named=True))
+    joined: int = field(metadata=shown("joined"))
+    gone: int = field(metadata=shown("gone"))
+    restarted: int = field(metadata=shown("restarted"))
     first: datetime
     last: datetime
-    stay_seconds: float | None
-    hosts: tuple[str, ...]
-    hours: tuple[HourOfChanges, ...]
+    stay_seconds: float | None = field(metadata=shown("stays", text=lambda seconds: length(timedelta(seconds=seconds))))
+    hosts: tuple[str, ...] = field(metadata=shown("hosts", text=len))
+    hours: tuple[HourOfChanges, ...] = field(metadata=_BUSIEST)
 
     @property
     def changes(self) -> int:
@@ -60,14 +67,14 @@ class MemberJoins:
 class GroupJoins:
     """The changes of a group's membership in a period; the members with most of them first."""
 
-    cluster_id: str
-    group_id: str
-    joined: int
-    gone: int
-    restarted: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    joined: int = field(metadata=shown("joined"))
+    gone: int = field(metadata=shown("gone"))
+    restarted: int = field(metadata=shown("restarted"))
     first: datetime
     last: datetime
-    hours: tuple[HourOfChanges, ...]
+    hours: tuple[HourOfChanges, ...] = field(metadata=_BUSIEST)
     members: tuple[MemberJoins, ...]
 
     @property
@@ -81,7 +88,7 @@ class Joins:
     """The groups with most changes first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[GroupJoins, ...]
+    groups: tuple[GroupJoins, ...] = field(metadata=listed(GroupJoins))
     total: int
     notes: tuple[str, ...]
 
@@ -95,56 +102,44 @@ def joins(reader: Reader, asked: RequestedScope, limit: int) -> Joins:
         for key, of_group in groupby(changes, lambda each: (each.cluster_id, each.group_id))
     ]
     found.sort(key=lambda each: (-each.changes, each.cluster_id, each.group_id))
-    notes = (() if found else (_why_none(reader, within),)) + gaps(reader, within)
-    return Joins(within, tuple(found[:limit]), len(found), notes)
+    why = () if found else (why_empty(reader, within, with_members=NO_CHANGE),)
+    return Joins(within, tuple(found[:limit]), len(found), why + gaps(reader, within))
 
 
-def _group(key: tuple[str, str], changes: Sequence[MembershipChange]) -> GroupJoins:
+def _group(key: GroupKey, changes: Sequence[MembershipChange]) -> GroupJoins:
     by_name = defaultdict(list)
     for each in changes:
         by_name[each.name].append(each)
     members = [_member(name, of_name) for name, of_name in by_name.items()]
     members.sort(key=lambda member: (-member.changes, member.name))
-    return GroupJoins(*key, *_counted(changes), *_bounds(changes), _hours(changes), tuple(members))
+    return GroupJoins(*key, **_counted(changes), members=tuple(members))
 
 
 def _member(name: str, changes: Sequence[MembershipChange]) -> MemberJoins:
     stays = [(each.at - each.since).total_seconds() for each in changes if each.since is not None]
     hosts = sorted({each.host for each in changes if each.host})
-    return MemberJoins(
-        name, *_counted(changes), *_bounds(changes), median(stays) if stays else None, tuple(hosts), _hours(changes)
-    )
+    stay = median(stays) if stays else None
+    return MemberJoins(name, **_counted(changes), stay_seconds=stay, hosts=tuple(hosts))
 
 
-def _counted(changes: Iterable[MembershipChange]) -> tuple[int, int, int]:
-    kinds = Counter(each.kind for each in changes)
-    return kinds[CauseKind.MEMBER_JOINED], kinds[CauseKind.MEMBER_GONE], kinds[CauseKind.MEMBER_RESTARTED]
-
-
-def _bounds(changes: Iterable[MembershipChange]) -> tuple[datetime, datetime]:
-    moments = [each.at for each in changes]
-    return min(moments), max(moments)
-
-
-def _hours(changes: Iterable[MembershipChange]) -> tuple[HourOfChanges, ...]:
-    counted = Counter(each.at.replace(minute=0, second=0, microsecond=0) for each in changes)
-    return tuple(HourOfChanges(*each) for each in sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
-
-
-def _why_none(reader: Reader, within: Scope) -> str:
-    if any_members(reader, within):
-        return "no member joined, went or came back in this period; who was in a group's first record joined before it"
-    return why_empty(reader, within)
+def _counted(changes: Sequence[MembershipChange]) -> dict[str, Any]:
+    """Return the fields that a group and a member have in common: how many changes of each kind, and when."""
+    kinds, moments = Counter(each.kind for each in changes), [each.at for each in changes]
+    counted = zip(("joined", "gone", "restarted"), (kinds[kind] for kind in CHANGES), strict=True)
+    hours = Counter(at.replace(minute=0, second=0, microsecond=0) for at in moments)
+    busiest = sorted(hours.items(), key=lambda pair: (-pair[1], pair[0]))
+    bounds = {"first": min(moments), "last": max(moments)}
+    return dict(counted) | bounds | {"hours": tuple(HourOfChanges(*each) for each in busiest)}
 
 
 # When members came into a group and went from it: every change of membership in a period, by member.
 #
 # The same differences as `causes.causes` names, found by the engine in one pass, so that a group of 1,000 members is
-# not
-# read state by state. The log does not say whether a member left, crashed or timed out: it is gone.
+# not read state by state. The log does not say whether a member left, crashed or timed out: it is gone.
 
 _ORDER = itemgetter("offset", "is_gone", "member_order", "member_id")
 CHANGES = (CauseKind.MEMBER_JOINED, CauseKind.MEMBER_GONE, CauseKind.MEMBER_RESTARTED)
+NO_CHANGE = "no member joined, went or came back in this period; who was in a group's first record joined before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +163,9 @@ class MembershipChange:
 
 
 def membership_changes(reader: Reader, within: Scope) -> Iterator[MembershipChange]:
-    """All of the period, by cluster, group and offset. Members of a group's first state joined nobody knows when."""
+    """Return the changes of the period, by cluster, group and offset; members of a group's first state did not join."""
     rows = _rows(reader, within)
-    for _, of_group in groupby(rows, lambda row: (row["cluster_id"], row["group_id"])):
+    for _, of_group in groupby(rows, group_of):
         of_one = sorted(_events(of_group), key=_ORDER)
         shared = {row["client_id"] for row in of_one if row["alike"] > 1}
         since: dict[str, datetime] = {}
@@ -181,7 +176,7 @@ def membership_changes(reader: Reader, within: Scope) -> Iterator[MembershipChan
 
 
 def _events(rows: Iterable[Record]) -> Iterator[Record]:
-    """What each row says of its own state and of the next: `is_gone`, `at`, and of which state that is."""
+    """Split each row into what it says of its own state and of the next: `is_gone`, `at`, and the state."""
     for row in rows:
         if row["came"]:
             yield row | {"is_gone": False, "at": row["observed_at"]}
@@ -191,7 +186,7 @@ def _events(rows: Iterable[Record]) -> Iterator[Record]:
 
 
 def _of_state(rows: list[Record], shared: set[str | None], since: dict[str, datetime]) -> Iterator[MembershipChange]:
-    """What one state changed: a static member that is gone and joined in it came back."""
+    """Return what one state changed: a static member that is gone and joined in it came back."""
     gone = {row["group_instance_id"]: row for row in rows if row["is_gone"] and row["group_instance_id"] is not None}
     back = {row["group_instance_id"] for row in rows if not row["is_gone"]} & gone.keys()
     for row in rows:
@@ -219,40 +214,32 @@ def _name(row: Record, shared: set[str | None]) -> str:
 
 
 def _rows(reader: Reader, within: Scope) -> list[Record]:
-    """The members of a state that are not in its neighbours of the same incarnation, by cluster and group.
+    """Return the members of a state that are not in its neighbours of the same incarnation, by cluster and group.
 
     `came`: not in the one before; `went`: not in the next, which is `next_id`. `alike`: the most members of one state
     with this client id.
     """
     query, values = recorded_states(within)
     condition, _ = within.of_groups("m.")
-    of_one = "PARTITION BY s.cluster_id, s.group_id, s.incarnation"
-    placed = (
-        "SELECT s.cluster_id, s.group_id, s.incarnation, s.snapshot_id, s.offset, s.observed_at, "
-        f"row_number() OVER ({of_one} ORDER BY s.offset) AS place, "
-        f"lead(s.snapshot_id) OVER ({of_one} ORDER BY s.offset) AS next_id, "
-        f"lead(s.offset) OVER ({of_one} ORDER BY s.offset) AS next_offset, "
-        f"lead(s.observed_at) OVER ({of_one} ORDER BY s.offset) AS next_at FROM ({query}) s"
-    )
-    of_member = "PARTITION BY p.cluster_id, p.group_id, p.incarnation, m.member_id ORDER BY p.place"
-    beside = (
-        "SELECT p.*, m.member_id, m.group_instance_id, m.client_id, m.host, m.member_order, "
-        f"lag(p.place) OVER ({of_member}) AS before, lead(p.place) OVER ({of_member}) AS after, "
+    of_one = "OVER (PARTITION BY s.cluster_id, s.group_id, s.incarnation ORDER BY s.offset)"
+    of_member = "OVER (PARTITION BY p.cluster_id, p.group_id, p.incarnation, m.member_id ORDER BY p.place)"
+    changes = steps(
+        placed="SELECT s.cluster_id, s.group_id, s.incarnation, s.snapshot_id, s.offset, s.observed_at, "
+        f"row_number() {of_one} AS place, lead(s.snapshot_id) {of_one} AS next_id, "
+        f"lead(s.offset) {of_one} AS next_offset, lead(s.observed_at) {of_one} AS next_at FROM ({query}) s",
+        beside="SELECT p.*, m.member_id, m.group_instance_id, m.client_id, m.host, m.member_order, "
+        f"lag(p.place) {of_member} AS before, lead(p.place) {of_member} AS after, "
         "count(*) OVER (PARTITION BY p.cluster_id, p.group_id, p.snapshot_id, m.client_id) AS at_once "
-        f"FROM ({placed}) p JOIN current_member_snapshots m ON p.cluster_id = m.cluster_id "
-        f"AND p.group_id = m.group_id AND p.snapshot_id = m.snapshot_id WHERE {condition}"
+        "FROM placed p JOIN current_member_snapshots m ON p.cluster_id = m.cluster_id "
+        f"AND p.group_id = m.group_id AND p.snapshot_id = m.snapshot_id WHERE {condition}",
+        counted="SELECT b.*, max(b.at_once) OVER (PARTITION BY b.cluster_id, b.group_id, b.client_id) AS alike, "
+        "b.place > 1 AND (b.before IS NULL OR b.before < b.place - 1) AS came, "
+        "b.next_id IS NOT NULL AND (b.after IS NULL OR b.after > b.place + 1) AS went FROM beside b",
+        changed="SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, t.next_id, t.next_offset, "
+        "t.next_at, t.member_id, t.group_instance_id, t.client_id, t.host, t.member_order, t.alike, t.came, t.went "
+        "FROM counted t WHERE t.came OR t.went ORDER BY t.cluster_id, t.group_id",
     )
-    alike = "max(b.at_once) OVER (PARTITION BY b.cluster_id, b.group_id, b.client_id) AS alike"
-    came = "c.place > 1 AND (c.before IS NULL OR c.before < c.place - 1)"
-    went = "c.next_id IS NOT NULL AND (c.after IS NULL OR c.after > c.place + 1)"
-    told = f"SELECT c.*, {came} AS came, {went} AS went FROM (SELECT b.*, {alike} FROM ({beside}) b) c"
-    return records(
-        reader,
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, t.next_id, t.next_offset, t.next_at, "
-        "t.member_id, t.group_instance_id, t.client_id, t.host, t.member_order, t.alike, t.came, t.went "
-        f"FROM ({told}) t WHERE t.came OR t.went ORDER BY t.cluster_id, t.group_id",
-        **values,
-    )
+    return records(reader, changes, **values)
 
 
 # Static members: who took over which `group.instance.id`, and where two processes seem to share one.
@@ -293,57 +280,48 @@ class SharedId:
 
 
 def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, ...]:
-    """All in these states, the records of the period, in order of cluster, group, instance id and offset."""
+    """Return all in these states, the records of the period, in order of cluster, group, instance id and offset."""
     of_records, values = states
     condition, names = within.of_groups("m.")
-    members = (
-        "SELECT m.cluster_id, m.group_id, m.group_instance_id, m.member_id, m.client_id, m.host, m.offset, "
-        "m.snapshot_id, m.member_order, s.observed_at, s.incarnation "
-        f"FROM ({of_records}) s JOIN current_member_snapshots m "
-        "ON s.cluster_id = m.cluster_id AND s.group_id = m.group_id "
-        f"AND s.snapshot_id = m.snapshot_id WHERE {condition} AND m.group_instance_id IS NOT NULL"
-    )
     of_one = "m.cluster_id, m.group_id, m.incarnation, m.group_instance_id"
     window = f"OVER (PARTITION BY {of_one} ORDER BY m.offset, m.member_order)"
     before = ", ".join(
         f"lag(m.{name}) {window} AS {name}_before" for name in ("member_id", "client_id", "host", "snapshot_id")
     )
-    rows = records(
-        reader,
-        f"SELECT * FROM (SELECT m.*, {before} FROM ({members}) m) t WHERE t.member_id_before IS NOT NULL "
-        "AND t.member_id_before <> t.member_id "
+    query = steps(
+        static="SELECT m.cluster_id, m.group_id, m.group_instance_id, m.member_id, m.client_id, m.host, m.offset, "
+        "m.snapshot_id, m.member_order, s.observed_at, s.incarnation "
+        f"FROM ({of_records}) s JOIN current_member_snapshots m ON s.cluster_id = m.cluster_id "
+        "AND s.group_id = m.group_id AND s.snapshot_id = m.snapshot_id "
+        f"WHERE {condition} AND m.group_instance_id IS NOT NULL",
+        beside=f"SELECT m.*, {before} FROM static m",
+        taken_over="SELECT * FROM beside t WHERE t.member_id_before IS NOT NULL AND t.member_id_before <> t.member_id "
         "ORDER BY t.cluster_id, t.group_id, t.group_instance_id, t.offset, t.member_order",
-        **(values | names),
     )
     return tuple(
         Takeover(
-            row["cluster_id"],
-            row["group_id"],
-            row["group_instance_id"],
-            row["observed_at"],
-            row["snapshot_id"],
-            row["member_id_before"],
-            row["member_id"],
+            *(row["cluster_id"], row["group_id"], row["group_instance_id"], row["observed_at"], row["snapshot_id"]),
+            *(row["member_id_before"], row["member_id"]),
             (row["client_id_before"], row["host_before"]),
             (row["client_id"], row["host"]),
             row["snapshot_id"] == row["snapshot_id_before"],
         )
-        for row in rows
+        for row in records(reader, query, **(values | names))
     )
 
 
 def shared_ids(found: Sequence[Takeover]) -> Iterator[SharedId]:
-    """Instance ids that a restart alone does not explain.
+    """Find instance ids that a restart alone does not explain.
 
-    One takeover by a second process and one restart leave the same record. What tells them apart is that it goes on:
+    One takeover by a second process and one restart leave the same record. A second process is assumed if it continues:
     two members of one record, an id that goes to another process and back within `NEAR`, three clients within
     `AT_ONCE`, or `OFTEN` takeovers within `NEAR`.
     """
-    for _, of_one in groupby(found, lambda each: (each.cluster_id, each.group_id, each.instance_id)):
+    for _, of_one in groupby(found, _INSTANCE):
         of_id = tuple(of_one)
-        told = _sharing(of_id)
-        if told is not None:
-            yield SharedId(of_id, told)
+        evidence = _sharing(of_id)
+        if evidence is not None:
+            yield SharedId(of_id, evidence)
 
 
 def _sharing(of_id: Sequence[Takeover]) -> str | None:
@@ -357,8 +335,8 @@ def _sharing(of_id: Sequence[Takeover]) -> str | None:
             return f"the instance id {instance} went from {back} to {there} and back"
         clients = dict.fromkeys(process[0] for process in (one.from_process, one.to_process, other.to_process))
         if len(clients) == len({None, *clients}) - 1 == 3 and other.at - one.at <= AT_ONCE:
-            told = ", ".join(map(str, clients))
-            return f"the instance id {instance} was taken over twice within {length(other.at - one.at)}: by {told}"
+            within, named = length(other.at - one.at), ", ".join(map(str, clients))
+            return f"the instance id {instance} was taken over twice within {within}: by {named}"
     for one, other in zip(of_id, of_id[OFTEN - 1 :], strict=False):
         if other.at - one.at <= NEAR:
             return f"the instance id {instance} was taken over {len(of_id)} times, by {_process(other.to_process)} last"
@@ -377,15 +355,21 @@ class StaticMember:
     `shared` says why two processes seem to share it; None: restarts explain what is recorded.
     """
 
-    cluster_id: str
-    group_id: str
-    instance_id: str
-    takeovers: int
-    moved: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    instance_id: str = field(metadata=shown("instance"))
+    takeovers: int = field(metadata=shown("takeovers"))
+    moved: int = field(metadata=shown("moved"))
     first: datetime
     last: datetime
     processes: tuple[str, ...]
     shared: str | None
+
+    @property
+    @computed(WHEN)
+    def when(self) -> str:
+        """From the first takeover to the last."""
+        return stretch(self.first, self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +377,7 @@ class StaticMembers:
     """Shared ids first, then those whose restarts moved most; `total` counts those left off."""
 
     scope: Scope
-    members: tuple[StaticMember, ...]
+    members: tuple[StaticMember, ...] = field(metadata=listed(StaticMember))
     total: int
     notes: tuple[str, ...]
 
@@ -404,63 +388,47 @@ def static_members(reader: Reader, asked: RequestedScope, limit: int) -> StaticM
     found = takeovers(reader, within, recorded(within))
     shared = {id(each.takeovers[0]): each.evidence for each in shared_ids(found)}
     heirs = _heirs(reader, within, found)
-    told = []
-    for (cluster, group, instance), of_one in groupby(
-        found, lambda each: (each.cluster_id, each.group_id, each.instance_id)
-    ):
+    members = []
+    for key, of_one in groupby(found, _INSTANCE):
         of_id = tuple(of_one)
-        moved = sum(heirs.get((cluster, group, each.from_member_id, each.to_member_id), 0) for each in of_id)
+        moved = sum(heirs.get((*key[:2], each.from_member_id, each.to_member_id), 0) for each in of_id)
         processes = dict.fromkeys(_process(name) for each in of_id for name in (each.from_process, each.to_process))
-        moments = of_id[0].at, of_id[-1].at
-        told.append(
-            StaticMember(
-                *(cluster, group, instance, len(of_id), moved, *moments), tuple(processes), shared.get(id(of_id[0]))
-            )
-        )
-    told.sort(
-        key=lambda each: (
-            each.shared is None,
-            -each.moved,
-            -each.takeovers,
-            each.cluster_id,
-            each.group_id,
-            each.instance_id,
-        )
-    )
-    notes = (() if told else (_why_no_takeover(reader, within),)) + gaps(reader, within)
-    return StaticMembers(within, tuple(told[:limit]), len(told), notes)
+        evidence = shared.get(id(of_id[0]))
+        counted = len(of_id), moved
+        members.append(StaticMember(*key, *counted, of_id[0].at, of_id[-1].at, tuple(processes), evidence))
+    members.sort(key=lambda each: (each.shared is None, -each.moved, -each.takeovers, *_INSTANCE(each)))
+    why = () if members else (_why_no_takeover(reader, within),)
+    return StaticMembers(within, tuple(members[:limit]), len(members), why + gaps(reader, within))
+
+
+_INSTANCE = attrgetter("cluster_id", "group_id", "instance_id")
 
 
 def _heirs(reader: Reader, within: Scope, found: Sequence[Takeover]) -> dict[tuple[str, str, str, str], int]:
-    """(cluster, group, old member id, new one) -> partitions of the old one that a third member got."""
+    """Count, by cluster, group, old member id and new one, the partitions of the old one that a third member got."""
     if not found:
         return {}
     condition, values = within.where("t.", "at")
     place = "t.cluster_id, t.group_id, t.incarnation, t.topic_id, t.topic, t.partition"
-    following = f"lead(t.to_member_id) OVER (PARTITION BY {place} ORDER BY t.offset)"
-    changes = (
-        f"SELECT t.cluster_id, t.group_id, t.from_member_id, coalesce(t.to_member_id, {following}) AS heir "
-        f"FROM current_ownership_changes t WHERE {condition}"
-    )
     among, ids = one_of("h.from_member_id", "member", sorted({each.from_member_id for each in found}))
-    rows = records(
-        reader,
-        f"SELECT h.cluster_id, h.group_id, h.from_member_id, h.heir, count(*) AS n FROM ({changes}) h "
+    query = steps(
+        changes="SELECT t.cluster_id, t.group_id, t.from_member_id, coalesce(t.to_member_id, "
+        f"lead(t.to_member_id) OVER (PARTITION BY {place} ORDER BY t.offset)) AS heir "
+        f"FROM current_ownership_changes t WHERE {condition}",
+        inherited="SELECT h.cluster_id, h.group_id, h.from_member_id, h.heir, count(*) AS n FROM changes h "
         f"WHERE {among} AND h.heir IS NOT NULL GROUP BY h.cluster_id, h.group_id, h.from_member_id, h.heir",
-        **values,
-        **ids,
     )
     successors = {(each.cluster_id, each.group_id, each.from_member_id): each.to_member_id for each in found}
-    counted: dict[tuple[str, str, str, str], int] = {}
-    for row in rows:
-        old = (row["cluster_id"], row["group_id"], row["from_member_id"])
+    counted = Counter[tuple[str, str, str, str]]()
+    for row in records(reader, query, **values, **ids):
+        old = (*group_of(row), row["from_member_id"])
         if old in successors and row["heir"] != successors[old]:
-            counted[*old, successors[old]] = counted.get((*old, successors[old]), 0) + row["n"]
+            counted[*old, successors[old]] += row["n"]
     return counted
 
 
 def _why_no_takeover(reader: Reader, within: Scope) -> str:
-    if not any_members(reader, within):
+    if not any_record(reader, within, "t.members > 0"):
         return why_empty(reader, within)
     condition, values = within.of_groups("t.")
     query = f"SELECT 1 AS found FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
-from groupledger.answers.rows import matching, records, rows_of
+from groupledger.answers.rows import matching, newest, records, rows_of, steps
 from groupledger.answers.scope import GAPS
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
@@ -60,25 +60,22 @@ class _Query:
     values: Mapping[str, Value]
 
     def listing(self, reader: Reader, limit: int) -> Listing:
-        """The first rows in this order."""
+        """Return the first rows in this order."""
         columns = ", ".join(f"q.{name} AS c{number}" for number, name in enumerate(self.shown))
-        query = f"SELECT {columns} FROM ({self.rows}) q ORDER BY {', '.join(map(_ordered, self.order))}"
-        found = rows_of(reader.query(f"{query} LIMIT {limit + 1}", **self.values))
-        total = len(found) if len(found) <= limit else self._total(reader)
+        ordered = ", ".join(
+            f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST"
+            for name in self.order
+        )
+        query = f"SELECT {columns} FROM ({self.rows}) q ORDER BY {ordered} LIMIT {limit + 1}"
+        found = rows_of(reader.query(query, **self.values))
+        total = len(found)
+        if total > limit:
+            total = records(reader, f"SELECT count(*) AS n FROM ({self.rows}) q", **self.values)[0]["n"]
         return Listing(self.title, self.shown, tuple(found[:limit]), total)
-
-    def _total(self, reader: Reader) -> int:
-        [counted] = records(reader, f"SELECT count(*) AS n FROM ({self.rows}) q", **self.values)
-        number: int = counted["n"]
-        return number
-
-
-def _ordered(name: str) -> str:
-    return f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST"
 
 
 def clusters(reader: Reader, limit: int) -> Listing:
-    """A line a cluster: how many groups and snapshots, from when to when, and how many gaps were recorded."""
+    """List the clusters: how many groups and snapshots, from when to when, and how many gaps were recorded."""
     counted = (
         "SELECT cluster_id, count(DISTINCT group_id) AS groups, count(*) AS snapshots, min(observed_at) AS first, "
         "max(observed_at) AS last FROM current_group_snapshots GROUP BY cluster_id"
@@ -89,28 +86,27 @@ def clusters(reader: Reader, limit: int) -> Listing:
 
 
 def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
-    """A line a group: its last recorded state, how many snapshots led there, and how many gaps were recorded."""
-    condition, values = matching("", cluster_id=cluster)
-    newest = (
-        "SELECT cluster_id, group_id, max(t.offset) AS newest, count(*) AS snapshots "
-        f"FROM current_group_snapshots t WHERE {condition} GROUP BY cluster_id, group_id"
+    """List the groups: the last recorded state, how many snapshots led there, and how many gaps were recorded."""
+    condition, values = matching("t.", cluster_id=cluster)
+    one = steps(
+        lasts=newest(
+            condition,
+            "t.cluster_id, t.group_id, n.snapshots, t.group_type, coalesce(t.generation, t.group_epoch) AS "
+            f"generation, {_ASSIGNOR}, t.state, t.members, t.observed_at, "
+            "row_number() OVER (PARTITION BY t.cluster_id, t.group_id ORDER BY t.snapshot_id) AS first",
+            ", count(*) AS snapshots",
+        ),
+        one="SELECT * FROM lasts o WHERE o.first = 1",
     )
-    number = "row_number() OVER (PARTITION BY t.cluster_id, t.group_id ORDER BY t.snapshot_id) AS first"
-    last = (
-        "SELECT t.cluster_id, t.group_id, n.snapshots, t.group_type, coalesce(t.generation, t.group_epoch) AS "
-        f"generation, {_ASSIGNOR}, t.state, t.members, t.observed_at, {number} FROM current_group_snapshots t "
-        f"JOIN ({newest}) n ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id AND n.newest = t.offset"
-    )
-    told = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
-    one = f"SELECT * FROM ({last}) o WHERE o.first = 1"
+    columns = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
     keys = ("cluster_id", "group_id")
-    rows = _with_gaps(one, told, f"({GAPS})", keys)
-    listing = _Query("groups", rows, (*keys, *told, "gaps"), keys, values).listing(reader, limit)
+    rows = _with_gaps(one, columns, f"({GAPS})", keys)
+    listing = _Query("groups", rows, (*keys, *columns, "gaps"), keys, values).listing(reader, limit)
     return _of_known(reader, listing, cluster)
 
 
 def runs(reader: Reader, limit: int) -> Listing:
-    """A line a committed run, the latest first."""
+    """List the committed runs, the latest first."""
     shown = ("sequence", "kind", "run_id", "verdict", "started_at", "finished_at")
     return _Query("runs", "SELECT * FROM current_runs", shown, ("-sequence",), {}).listing(reader, limit)
 
@@ -118,7 +114,7 @@ def runs(reader: Reader, limit: int) -> Listing:
 def history(
     reader: Reader, group_id: str, cluster: str | None, scenario: str, limit: int, *, asked: bool = False
 ) -> Listing:
-    """A line a snapshot of the group, the latest last, with the moves and the verdict of a scenario.
+    """List the snapshots of the group, the latest last, with the moves and the verdict of a scenario.
 
     `algorithm`: the assignors that the record is attributed to; how far they agree stands before it, unless exactly.
     `gaps`: gaps that end at this record, and topics that no listing counts then. No snapshot is a `Fault` that
@@ -135,7 +131,7 @@ def history(
         f"SELECT t.cluster_id, t.snapshot_id, t.protocol, t.moves, t.least_moves, t.verdict, {_ALGORITHM} AS algorithm "
         f"{of_group.format('current_rebalances')} AND t.scenario = :scenario AND t.round = 1"
     )
-    told = (
+    columns = (
         *("incarnation", "generation", "snapshot_kind", "observed_at", "state", "assignor", "protocol", "members"),
         *("moves", "least_moves", "verdict", "algorithm", "offset"),
     )
@@ -145,17 +141,17 @@ def history(
         f"r.verdict, r.algorithm, t.offset FROM current_group_snapshots t LEFT JOIN ({results}) r "
         f"ON r.cluster_id = t.cluster_id AND r.snapshot_id = t.snapshot_id WHERE {condition}"
     )
-    rows = _with_gaps(snapshots, told, f"({gaps})", ("cluster_id", "snapshot_id"))
-    shown = ("cluster_id", *told[:-1], "gaps", "snapshot_id")
+    rows = _with_gaps(snapshots, columns, f"({gaps})", ("cluster_id", "snapshot_id"))
+    shown = ("cluster_id", *columns[:-1], "gaps", "snapshot_id")
     query = _Query(f"history of {group_id}", rows, shown, ("-cluster_id", "-offset"), values | {"scenario": scenario})
     listing = query.listing(reader, limit)
     if not listing.rows:
         raise unknown_group(reader, group_id, cluster)
-    return Listing(listing.title, listing.columns, listing.rows[::-1], listing.total)
+    return replace(listing, rows=listing.rows[::-1])
 
 
 def findings(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
-    """A line a finding, errors first: what a person should look at, with the evidence and the position."""
+    """List the findings, errors first, with the evidence and the position."""
     gravest = " ".join(f"WHEN '{severity}' THEN {number}" for number, severity in enumerate(Severity))
     shown = ("severity", "code", "cluster_id", "group_id", "snapshot_id", "member_id", "evidence")
     order = ("gravity", "cluster_id", "group_id", "offset", "code", "member_id", "evidence")
@@ -164,7 +160,7 @@ def findings(reader: Reader, limit: int, cluster: str | None = None, group_id: s
 
 
 def coverage(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
-    """A line a gap of the history, and a topic without a listing. A gap is normal: it says what cannot be told."""
+    """List the gaps of the history, and topics without a listing. A gap is normal: it says what is not known."""
     shown = ("cluster_id", "group_id", "incarnation", "kind", "from_value", "to_value", "reason", "snapshot_id")
     number = "coalesce(t.generation, t.group_epoch)"
     within = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.topic"
@@ -188,7 +184,7 @@ def coverage(reader: Reader, limit: int, cluster: str | None = None, group_id: s
 
 
 def quarantine(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
-    """A line a rejected record, row or group, with the reason; the bytes stay in the table."""
+    """List rejected records, rows and groups, with the reason; the bytes stay in the table."""
     shown = ("stage", "code", "cluster_id", "group_id", "log_partition", "offset", "message")
     order = ("cluster_id", "log_partition", "offset", "stage", "code", "group_id", "message")
     rows = "SELECT * FROM current_quarantine"
@@ -221,17 +217,17 @@ def _rejected_or_found(
     return _of_known(reader, query.listing(reader, limit), cluster, group_id)
 
 
-def _with_gaps(rows: str, told: tuple[str, ...], gaps: str, keys: tuple[str, ...]) -> str:
-    """The rows, with their keys, what is `told` of them, and the number of gaps under those keys."""
-    columns = ", ".join(f"a.{name}" for name in (*keys, *told))
+def _with_gaps(rows: str, columns: tuple[str, ...], gaps: str, keys: tuple[str, ...]) -> str:
+    """Select the keys and columns of the rows, and the number of gaps under those keys."""
+    shown = ", ".join(f"a.{name}" for name in (*keys, *columns))
     key = ", ".join(f"g.{name}" for name in keys)
     same = " AND ".join(f"b.{name} = a.{name}" for name in keys)
     counted = f"SELECT {key}, count(*) AS gaps FROM {gaps} g GROUP BY {key}"
-    return f"SELECT {columns}, coalesce(b.gaps, 0) AS gaps FROM ({rows}) a LEFT JOIN ({counted}) b ON {same}"
+    return f"SELECT {shown}, coalesce(b.gaps, 0) AS gaps FROM ({rows}) a LEFT JOIN ({counted}) b ON {same}"
 
 
 def _of_known(reader: Reader, listing: Listing, cluster: str | None, group_id: str | None = None) -> Listing:
-    """The listing; where it is empty because nobody knows the cluster or the group, a `Fault` that says so."""
+    """Return the listing; raise a `Fault` if it is empty because the ledger does not know the cluster or the group."""
     if listing.rows:
         return listing
     require_names(reader, cluster, group_id)

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import DELETED, CauseKind
+from groupledger.answers.columns import GROUP, listed, shown
 from groupledger.answers.generations import CLASSIC, assigned_by
-from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.rows import matching, one_of, records
-from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
-from groupledger.answers.states import CONSUMER, States, recorded_states, states
+from groupledger.answers.rows import group_of, matching, one_of, records, steps
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.states import CONSUMER, recorded_states, states_of
+from groupledger.answers.tenures import spans
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
-    from groupledger.answers.states import Query
+    from groupledger.answers.states import States
 
 
 class MigrationEnd(StrEnum):
@@ -73,10 +75,10 @@ class Migration:
     """The changes of one group in a period, in order; `first` and `last` are how it was assigned before and after."""
 
     cluster_id: str
-    group_id: str
-    end: MigrationEnd
-    first: GroupWay
-    last: GroupWay
+    group_id: str = field(metadata=GROUP)
+    end: MigrationEnd = field(metadata=shown("state", text=str))
+    first: GroupWay = field(metadata=shown("from", text=str))
+    last: GroupWay = field(metadata=shown("to", text=str))
     began: datetime
     ended: datetime
     members: int
@@ -89,7 +91,7 @@ class Migrations:
     """Those under way first, then the stopped ones, those that went back, and the finished; `total` counts all."""
 
     scope: Scope
-    groups: tuple[Migration, ...]
+    groups: tuple[Migration, ...] = field(metadata=listed(Migration))
     total: int
     notes: tuple[str, ...]
 
@@ -98,7 +100,7 @@ class Migrations:
 class _Found:
     """A group with its stages and its last state."""
 
-    group: tuple[str, str]
+    group: GroupKey
     stages: Sequence[Stage]
     last: Record
     end: MigrationEnd
@@ -113,15 +115,18 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     found = [each for group, rows in changing(reader, within) for each in _found(group, rows)]
     order = list(MigrationEnd)
     found.sort(key=lambda each: (order.index(each.end), -began(each.stages[-1]).timestamp(), each.group))
-    shown = found[:limit]
-    sides = _sides(reader, shown)
-    groups = tuple(_migration(reader, each, sides) for each in shown)
-    notes = (() if found else (_why_none(reader, within),)) + gaps(reader, within)
-    return Migrations(within, groups, len(found), notes)
+    changes = (stage for each in found[:limit] for stage in each.stages[1:])
+    sides = states_of(reader, [row for stage in changes for row in (stage.before, stage.first) if row is not None])
+    groups = tuple(_migration(reader, each, sides) for each in found[:limit])
+    why = () if found else (why_empty(reader, within, with_members=NONE_CHANGED),)
+    return Migrations(within, groups, len(found), why + gaps(reader, within))
 
 
-def _found(group: tuple[str, str], rows: Sequence[Record]) -> Iterator[_Found]:
-    """The group, if it has several stages or members of both kinds."""
+NONE_CHANGED = "every group was assigned in one way all through this period, and none has members of both kinds"
+
+
+def _found(group: GroupKey, rows: Sequence[Record]) -> Iterator[_Found]:
+    """Yield the group if it has several stages or members of both kinds."""
     of_group = stages(rows)
     if len(of_group) > 1 or any(is_mixed(stage.way) for stage in of_group):
         yield _Found(group, of_group, rows[-1], _end(of_group, rows[-1]))
@@ -135,24 +140,7 @@ def _end(of_group: Sequence[Stage], last: Record) -> MigrationEnd:
     return MigrationEnd.FINISHED
 
 
-def _sides(reader: Reader, found: Sequence[_Found]) -> States:
-    """The states at which groups changed, and those before."""
-    wanted: dict[str, str] = {}
-    for each in found:
-        for stage in each.stages[1:]:
-            for row in (stage.before, stage.first):
-                if row is not None:
-                    wanted[row["snapshot_id"]] = each.group[1]
-    ids, read = list(wanted), States({}, {})
-    for begin in range(0, len(ids), MOST_ASKED):
-        some = ids[begin : begin + MOST_ASKED]
-        of_groups, values = one_of("t.group_id", "group", sorted({wanted[each] for each in some}))
-        read = read.with_more(states(reader, of_groups, values, some, computed=False))
-    return read
-
-
 def _migration(reader: Reader, found: _Found, sides: States) -> Migration:
-    cluster, group = found.group
     pairs = list(pairwise(found.stages))
     ends = [*(began(after) for _, after in pairs), None][1:]
     unowned = _unowned(reader, found.group, began(pairs[0][1])) if pairs else []
@@ -167,7 +155,7 @@ def _migration(reader: Reader, found: _Found, sides: States) -> Migration:
     first, last = found.stages[0], found.stages[-1]
     begin = changes[0].at if changes else began(first)
     return Migration(
-        *(cluster, group, found.end, first.way, last.way, begin, began(last)),
+        *(*found.group, found.end, first.way, last.way, begin, began(last)),
         members=last.last["members"],
         changes=changes,
         both_kinds=both,
@@ -178,7 +166,7 @@ _Stretch = tuple["datetime", "datetime | None"]
 
 
 def _change(
-    group: tuple[str, str],
+    group: GroupKey,
     stage_pair: tuple[Stage, Stage],
     end: datetime | None,
     known: tuple[States, Sequence[_Stretch]],
@@ -212,40 +200,24 @@ def _change(
     )
 
 
-def _unowned(reader: Reader, group: tuple[str, str], begin: datetime) -> list[_Stretch]:
-    """Stretches from then on in which a partition that had an owner had none; None: to the end of the record."""
+def _unowned(reader: Reader, group: GroupKey, begin: datetime) -> list[_Stretch]:
+    """Return stretches from then on in which a partition that had an owner had none; None: to the end of the record."""
     condition, values = matching("t.", cluster_id=group[0], group_id=group[1])
-    rows = records(
-        reader,
-        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, t.at, t.to_member_id "
-        f"FROM current_ownership_changes t WHERE {condition} AND t.at >= :begin ORDER BY t.offset, t.to_member_id",
-        begin=begin,
-        **values,
+    query = (
+        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, "
+        f"t.to_member_id, t.snapshot_id FROM current_ownership_changes t WHERE {condition} AND t.at >= :begin "
+        "ORDER BY 1, 2, 4, 7"
     )
-    found: list[_Stretch] = []
-    running: dict[tuple[str, int], datetime] = {}
-    for row in rows:
-        place = row["topic"], row["partition"]
-        if row["to_member_id"] is None:
-            running.setdefault(place, row["at"])
-        elif place in running:
-            found.append((running.pop(place), row["at"]))
-    return [*found, *((since, None) for since in running.values())]
-
-
-def _why_none(reader: Reader, within: Scope) -> str:
-    if any_members(reader, within):
-        return "every group was assigned in one way all through this period, and none has members of both kinds"
-    return why_empty(reader, within)
+    of_places = groupby(records(reader, query, begin=begin, **values), itemgetter("topic", "partition"))
+    owners = [span for _, of_one in of_places for span in spans((*group, None), (), list(of_one))]
+    return [(span.since, span.until) for span in owners if span.member_id is None and span.since is not None]
 
 
 # How groups were assigned over time: by whom, under which assignor, and by what kinds of members.
 #
-# The kind is told by what members did, never by the assignor's name: a member that had partitions and claims some when
-# it
-# joins again kept them (cooperative), one that claims none gave them up (eager). In a KIP-848 group, classic members
-# are
-# those that brought a subscription of the classic protocol.
+# The kind follows from what members did, never from the assignor's name: a member that had partitions and claims some
+# when it joins again kept them (cooperative), one that claims none gave them up (eager). In a KIP-848 group, classic
+# members are those that brought a subscription of the classic protocol.
 
 
 class MemberKind(StrEnum):
@@ -263,11 +235,18 @@ MIXED = frozenset({MemberKind.BOTH_CLASSIC, MemberKind.BOTH_TYPES})
 
 @dataclass(frozen=True, slots=True)
 class GroupWay:
-    """How a group is assigned. `kind` is None where no record tells: nobody who had partitions joined again."""
+    """How a group is assigned. `kind` is None if no record shows it: nobody who had partitions joined again."""
 
     group_type: str
     assignor: str | None
     kind: MemberKind | None
+
+    def __str__(self) -> str:
+        """Format as `range, eager`; `KIP-848 uniform`; `KIP-848 uniform, classic members too`."""
+        if self.group_type == CLASSIC:
+            return ", ".join(filter(None, (self.assignor, self.kind)))
+        named = f"KIP-848 {self.assignor}" if self.assignor is not None else "KIP-848"
+        return f"{named}, classic members too" if self.kind is MemberKind.BOTH_TYPES else named
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +266,7 @@ class Stage:
 
 
 def stages(rows: Sequence[Record]) -> list[Stage]:
-    """The states of one group in order -> its stages. One odd state among cooperative ones is none of its own."""
+    """Cut the states of one group into stages. One odd state among cooperative ones is not a stage of its own."""
     found: list[Stage] = []
     before: Record | None = None
     emptied: Record | None = None
@@ -314,7 +293,7 @@ def _way(row: Record, last: GroupWay | None) -> GroupWay:
 
 
 def alike(last: GroupWay, way: GroupWay) -> bool:
-    """Whether two ways are one, as far as is known."""
+    """Return whether two ways are one, as far as is known."""
     return _same_but_kind(last, way) and (last.kind is None or way.kind is None or last.kind is way.kind)
 
 
@@ -346,44 +325,39 @@ def _same_but_kind(one: GroupWay, other: GroupWay) -> bool:
     return one.group_type == other.group_type and len(set(by_whom)) == 1
 
 
-def changing(reader: Reader, within: Scope) -> Iterator[tuple[tuple[str, str], list[Record]]]:
-    """(cluster, group), and its states in order, of each group that is not assigned in one way all the time.
+def changing(reader: Reader, within: Scope) -> Iterator[tuple[GroupKey, list[Record]]]:
+    """Yield the states, in order, of each group that is not assigned in one way all the time.
 
-    `kind` is what the members of a state are, null where nothing tells. The last state before the period is there too.
+    `kind` is what the members of a state are, null if no record shows it. The last state before the period is included.
     """
     query, values = recorded_states(within)
     condition, _ = within.of_groups("m.")
     kinds = f"s.group_type IN ('{CLASSIC}', '{CONSUMER}') AND s.snapshot_kind <> 'rewrite'"
     of_member = "PARTITION BY s.cluster_id, s.group_id, s.incarnation, m.member_id ORDER BY s.offset"
-    claimed = (
-        "SELECT s.snapshot_id, CASE WHEN m.subscription_version IS NULL THEN 0 ELSE 1 END AS classic, "
-        "CASE WHEN cardinality(m.claimed) > 0 THEN 1 ELSE 0 END AS claims, "
-        f"CASE WHEN lag(cardinality(m.recorded)) OVER ({of_member}) > 0 THEN 1 ELSE 0 END AS had "
-        f"FROM ({query}) s JOIN current_member_snapshots m ON s.cluster_id = m.cluster_id "
-        f"AND s.group_id = m.group_id AND s.snapshot_id = m.snapshot_id WHERE {condition} AND {kinds}"
-    )
-    counted = (
-        "SELECT c.snapshot_id, sum(c.had) AS staying, sum(c.had * c.claims) AS keeping, sum(c.classic) AS classic "
-        f"FROM ({claimed}) c GROUP BY c.snapshot_id"
-    )
-    told, named = _told(query, counted, kinds)
+    of_kinds, named = _of_kinds(query, kinds)
     of_group = "OVER (PARTITION BY t.cluster_id, t.group_id)"
     bounds = ", ".join(
         f"{of}(t.{name}) {of_group} AS {of}_{name}" for name in ("by_whom", "kind") for of in ("min", "max")
     )
-    rows = records(
-        reader,
-        f"SELECT q.* FROM (SELECT t.*, {bounds} FROM ({told}) t) q WHERE q.min_by_whom <> q.max_by_whom "
-        "OR q.min_kind <> q.max_kind OR q.max_kind LIKE '% and %' "
-        "ORDER BY q.cluster_id, q.group_id, q.offset, q.snapshot_id",
-        **(values | named),
+    changes = steps(
+        claimed="SELECT s.snapshot_id, CASE WHEN m.subscription_version IS NULL THEN 0 ELSE 1 END AS classic, "
+        "CASE WHEN cardinality(m.claimed) > 0 THEN 1 ELSE 0 END AS claims, "
+        f"CASE WHEN lag(cardinality(m.recorded)) OVER ({of_member}) > 0 THEN 1 ELSE 0 END AS had "
+        f"FROM ({query}) s JOIN current_member_snapshots m ON s.cluster_id = m.cluster_id "
+        f"AND s.group_id = m.group_id AND s.snapshot_id = m.snapshot_id WHERE {condition} AND {kinds}",
+        counted="SELECT c.snapshot_id, sum(c.had) AS staying, sum(c.had * c.claims) AS keeping, sum(c.classic) AS "
+        "classic FROM claimed c GROUP BY c.snapshot_id",
+        of_kinds=of_kinds,
+        bounded=f"SELECT t.*, {bounds} FROM of_kinds t",
+        changing="SELECT q.* FROM bounded q WHERE q.min_by_whom <> q.max_by_whom OR q.min_kind <> q.max_kind "
+        "OR q.max_kind LIKE '% and %' ORDER BY q.cluster_id, q.group_id, q.offset, q.snapshot_id",
     )
-    for group, some in groupby(rows, lambda row: (row["cluster_id"], row["group_id"])):
+    for group, some in groupby(records(reader, changes, **(values | named)), group_of):
         yield group, list(some)
 
 
-def _told(query: str, counted: str, kinds: str) -> Query:
-    """The states with `by_whom` they are assigned, null where they have no members, and the `kind` of these."""
+def _of_kinds(query: str, kinds: str) -> Query:
+    """Select the states with `by_whom` they are assigned, null where they have no members, and the `kind` of these."""
     remembering, named = one_of("s.assignor", "remembering", sorted(REMEMBERING))
     kind = (
         f"CASE WHEN s.group_type = '{CONSUMER}' AND n.classic > 0 THEN '{MemberKind.BOTH_TYPES}' "
@@ -400,16 +374,16 @@ def _told(query: str, counted: str, kinds: str) -> Query:
     by_whom = f"CASE WHEN s.members > 0 THEN concat(s.group_type, ' ', {assignor}) END AS by_whom"
     return (
         f"SELECT {columns}, {by_whom}, {kind} AS kind "
-        f"FROM ({query}) s LEFT JOIN ({counted}) n ON n.snapshot_id = s.snapshot_id WHERE {kinds}"
+        f"FROM ({query}) s LEFT JOIN counted n ON n.snapshot_id = s.snapshot_id WHERE {kinds}"
     ), named
 
 
 def is_mixed(way: GroupWay) -> bool:
-    """Whether members of both kinds are in it."""
+    """Return whether members of both kinds are in it."""
     return way.kind in MIXED
 
 
 def began(stage: Stage) -> datetime:
-    """When its first state was recorded."""
+    """Return when its first state was recorded."""
     at: datetime = stage.first["observed_at"]
     return at

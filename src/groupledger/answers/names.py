@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import alike, is_pattern, matching, records
+from groupledger.answers.rows import alike, is_pattern, matching, of_groups, records
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.moments import iso
@@ -22,17 +22,15 @@ _INGEST = "/ingest"
 
 
 def require_names(reader: Reader, cluster: str | None, group: str | None) -> None:
-    """Nothing where the ledger knows both; asked where an answer is empty, so that a slip of the pen is none.
+    """Raise a fault if the ledger does not know one of them; asked if an answer is empty, to find typing errors.
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
     if cluster is not None:
         require_cluster(reader, cluster)
     if group is not None:
-        condition, values = matching("", cluster_id=cluster)
-        named, names = alike("group_id", "group_id", group)
-        query = f"SELECT 1 AS found FROM current_group_snapshots WHERE {condition} AND {named} LIMIT 1"
-        if not records(reader, query, **values, **names):
+        condition, values = of_groups("t.", cluster, group)
+        if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1", **values):
             raise unknown_group(reader, group, cluster)
 
 
@@ -56,7 +54,7 @@ def require_scenario(reader: Reader, scenario: str) -> None:
 
 
 def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
-    """Names the groups the ledger knows that look alike; an unknown cluster is what is told of, if it is one.
+    """Name the groups the ledger knows that look alike; an unknown cluster is reported instead, if it is one.
 
     Of a pattern that matches groups, where the question is of one group, it names those. Of a group whose input was
     rejected, so that it has no state, it says so: GROUP_QUARANTINED; of one that only committed offsets:
@@ -86,35 +84,30 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
 
 def _rejected(reader: Reader, group: str, cluster: str | None) -> Fault | None:
     """Return the fault of a group of which the ledger has rejected input alone; None: it has none."""
-    condition, values = matching("q.", cluster_id=cluster)
-    named, names = alike("q.group_id", "group_id", group)
+    condition, values = of_groups("q.", cluster, group)
     query = (
         "SELECT q.cluster_id, q.group_id, q.code, q.message, q.log_partition, q.offset FROM current_quarantine q "
-        f"WHERE {condition} AND {named} ORDER BY q.cluster_id, q.log_partition, q.offset, q.code, q.message"
+        f"WHERE {condition} ORDER BY q.cluster_id, q.log_partition, q.offset, q.code, q.message"
     )
-    found = records(reader, query, **values, **names)
-    if not found:
-        return None
-    first = found[0]
-    place = (
-        f"partition {first['log_partition']}, offset {first['offset']}, " if first["log_partition"] is not None else ""
-    )
-    others = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-    told = f"group {first['group_id']!r} has no state in this ledger: its input is in quarantine"
-    all_of_it = f"`groupledger show --quarantine --group {group}` lists it"
-    return Fault("GROUP_QUARANTINED", f"{told} ({place}{first['code']}: {first['message']}{others}); {all_of_it}")
+    for first in (found := records(reader, query, **values))[:1]:
+        is_log = first["log_partition"] is not None
+        place = f"partition {first['log_partition']}, offset {first['offset']}, " if is_log else ""
+        others = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
+        text = f"group {first['group_id']!r} has no state in this ledger: its input is in quarantine"
+        all_of_it = f"`groupledger show --quarantine --group {group}` lists it"
+        return Fault("GROUP_QUARANTINED", f"{text} ({place}{first['code']}: {first['message']}{others}); {all_of_it}")
+    return None
 
 
 def _of_commits(reader: Reader, group: str, cluster: str | None) -> Fault | None:
     """Return the fault of a group whose records are offset commits alone; None: they are not, or there is none."""
-    condition, values = matching("t.", cluster_id=cluster)
-    named, names = alike("t.group_id", "group_id", group)
+    condition, values = of_groups("t.", cluster, group)
     query = (
         "SELECT t.group_id, count(*) AS n, count(CASE WHEN t.key < X'0002' THEN 1 END) AS commits, "  # by record type
         "min(t.timestamp) AS begins, max(t.timestamp) AS ends "
-        f"FROM current_log_records t WHERE {condition} AND {named} GROUP BY t.group_id ORDER BY t.group_id"
+        f"FROM current_log_records t WHERE {condition} GROUP BY t.group_id ORDER BY t.group_id"
     )
-    for row in records(reader, query, **values, **names):
+    for row in records(reader, query, **values):
         if row["commits"] == row["n"]:
             text = (
                 f"group {row['group_id']!r} has no members in this ledger: it only committed offsets ({row['n']:,} "
@@ -129,12 +122,8 @@ def commits_left_out(reader: Reader, cluster: str | None = None) -> int:
     """Return how many offset commits of a cluster, or of all, were read and not kept."""
     counted = f"{cluster or ''}/unused.{OFFSET_COMMIT_LEFT_OUT}"
     runs = records(reader, "SELECT t.counts_in FROM current_runs t WHERE t.kind = 'ingest'")
-    return sum(
-        number
-        for row in runs
-        for name, number in (row["counts_in"] or {}).items()
-        if (name == counted if cluster else name.endswith(counted))
-    )
+    counts = [each for row in runs for each in (row["counts_in"] or {}).items()]
+    return sum(number for name, number in counts if (name == counted if cluster else name.endswith(counted)))
 
 
 def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -> None:
@@ -150,7 +139,7 @@ def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -
 
 
 def unknown_topic(reader: Reader, topic: str, cluster: str | None) -> Fault:
-    """Names the topics the ledger knows that look alike; an unknown cluster is what is told of, if it is one."""
+    """Name the topics the ledger knows that look alike; an unknown cluster is reported instead, if it is one."""
     if cluster is not None:
         require_cluster(reader, cluster)
     condition, values = matching("", cluster_id=cluster)
@@ -165,7 +154,6 @@ def _where(cluster: str | None) -> str:
     return "this ledger" if cluster is None else f"cluster {cluster!r}"
 
 
-def _known(name: str, known: Iterable[str], kind: str, job: str = "ingest") -> str:
-    names = list(known)
-    alike = difflib.get_close_matches(name, names, n=3) or names[:MOST_NAMED]
+def _known(name: str, known: list[str], kind: str, job: str = "ingest") -> str:
+    alike = difflib.get_close_matches(name, known, n=3) or known[:MOST_NAMED]
     return f"known: {', '.join(alike)}" if alike else f"it holds no {kind}: run `groupledger {job}` first"

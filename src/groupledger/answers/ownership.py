@@ -15,18 +15,30 @@ from typing import TYPE_CHECKING
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names, unknown_topic
 from groupledger.answers.reach import reaches
-from groupledger.answers.rows import alike, is_pattern, matching, one_of, records
+from groupledger.answers.rows import (
+    from_row,
+    group_of,
+    is_pattern,
+    matching,
+    of_groups,
+    of_snapshots,
+    one_of,
+    records,
+    steps,
+)
 from groupledger.answers.states import CONSUMER, SHARE
 from groupledger.answers.topics import TopicLife, life_at, topic_lives
 from groupledger.core.moments import iso
 from groupledger.core.wire.codec import DecodeFault
-from groupledger.core.wire.offsets_log import CurrentMemberAssignment, RecordKind, decode
+from groupledger.core.wire.offsets_log import RecordKind, decode
+from groupledger.core.wire.records import CurrentMemberAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record, Value
+    from groupledger.answers.states import SnapshotKey
 
 
 GAPS_NAMED = 10
@@ -46,7 +58,7 @@ class MemberIdentity:
 class Holding:
     """One group's record of the partition: `last` made the state at the moment, `next` ended it.
 
-    `last` is None where the partition had not changed hands yet. Without a `member` nobody had it if the record tells
+    `last` is None where the partition had not changed hands yet. Without a `member` nobody had it if the record shows
     that (`covered`), else it is not known: the group's record does not reach back to the moment, or was incomplete
     then, or `perhaps`, the id of a topic without a name in any listing, of which the group had this partition, is the
     topic asked for.
@@ -54,7 +66,7 @@ class Holding:
     In a share group that is right; elsewhere `doubled`. `away_since`: the member is a static one that left for the time
     being (KIP-848) and keeps its partitions. `generation`: of the snapshot of `last`; a group epoch where
     the coordinator assigns. `is_by_name`: the log gives no topic id, and the name stood for several topics; `topic_id`
-    is None where it cannot be told which.
+    is None if it is not known which.
     """
 
     cluster_id: str
@@ -103,13 +115,13 @@ class OwnershipAt:
 def ownership(
     reader: Reader, topic: str, partition: int, at: datetime, cluster: str | None = None, group: str | None = None
 ) -> OwnershipAt:
-    """Who was assigned `topic`-`partition` by the coordinator at `at`, for every group (or those like `group`).
+    """Return who was assigned `topic`-`partition` at `at`, for every group (or those like `group`).
 
-    A topic, cluster or group the ledger never heard of is a `Fault`; whatever else it cannot tell is a note.
+    A topic, cluster or group the ledger never heard of is a `Fault`; anything else that is not known is a note.
     """
     lives = topic_lives(reader, topic, cluster)
     asked = Changes(reader, *changes_of(topic, partition, at, lives, cluster, group))
-    changes = asked.around("cast(NULL AS STRING)")
+    changes = asked.around(("cast(NULL AS STRING)", "true"))
     groups = _groups(reader, {holder[:2] for holder in changes}, at)
     changes = _each_owner(asked, changes, groups)
     if not changes:
@@ -122,7 +134,7 @@ def ownership(
     holdings = tuple(
         _named(each, lives, at) for each in found if not (_group_of(each) in begun and _is_to_come(each, lives, at))
     )
-    others: dict[tuple[str, str], str] = {}
+    others: dict[GroupKey, str] = {}
     if not changes or any(each.is_nobody for each in holdings):
         others = _perhaps(unnamed(reader, partition, at, cluster, group), lives, at)
         holdings = tuple(
@@ -132,12 +144,13 @@ def ownership(
             for each in holdings
         )
     clusters = [cluster] if cluster else sorted({holding.cluster_id for holding in holdings})
-    notes = [*_topic_notes(topic, partition, at, lives), *_reach_notes(reader, at, clusters), *_doubled(holdings)]
-    notes += [
-        *_away_notes(holdings),
-        *_cut_notes(holdings, groups),
-        *_identity_notes(topic, partition, holdings, others),
-    ]
+    notes = [*_topic_notes(topic, partition, at, lives)]
+    for name, (begins, ends) in reaches(reader, clusters).items():
+        if at < begins:
+            notes.append(f"history of cluster {name} begins at {iso(begins)}: what was before is not known")
+        elif at > ends:
+            notes.append(f"cluster {name} is known up to {iso(ends)}: what was later is not known")
+    notes += [*_holding_notes(holdings, groups), *_identity_notes(topic, partition, holdings, others)]
     gaps = _gaps(reader, holdings)
     notes += [f"gap in the history of {row['group_id']} ({row['kind']}): {row['reason']}" for row in gaps[:GAPS_NAMED]]
     if not changes:
@@ -146,7 +159,7 @@ def ownership(
 
 
 def never_assigned(topic: str, partition: int, group: str | None) -> str:
-    """Says that no group, or not that which was asked for, ever had it."""
+    """Say that no group, or not that which was asked for, ever had it."""
     if group is not None and not is_pattern(group):
         return f"group {group} was never assigned {topic}-{partition}"
     among = "in this ledger" if group is None else f"like {group}"
@@ -154,7 +167,7 @@ def never_assigned(topic: str, partition: int, group: str | None) -> str:
 
 
 def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
-    """Whether nobody has the partition because its topic was deleted: no answer, when the name lives on elsewhere."""
+    """Return whether the partition has no owner as its topic was deleted: no answer if the name lives on elsewhere."""
     own = [life for life in lives if life.cluster_id == holding.cluster_id and life.since <= at]
     if not holding.is_by_name:
         own = [life for life in own if life.topic_id == holding.topic_id]
@@ -163,14 +176,14 @@ def _is_over(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bo
 
 
 def _is_to_come(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> bool:
-    """Whether nobody has the partition as its topic is made later: no answer, where the name has an earlier topic."""
+    """Return whether the partition has no owner as its topic is made later: no answer if an older one has the name."""
     if holding.is_by_name or holding.last is not None or holding.member is not None:
         return False
     own = [life for life in lives if (life.cluster_id, life.topic_id) == (holding.cluster_id, holding.topic_id)]
     return all(at < life.since for life in own)
 
 
-def _group_of(holding: Holding) -> tuple[str, str]:
+def _group_of(holding: Holding) -> GroupKey:
     return holding.cluster_id, holding.group_id
 
 
@@ -184,16 +197,10 @@ def _named(holding: Holding, lives: tuple[TopicLife, ...], at: datetime) -> Hold
     return replace(holding, topic_id=life_of(lives, holding.cluster_id, held, handed_over=handed_over))
 
 
-def _perhaps(
-    others: dict[tuple[str, str], str], lives: tuple[TopicLife, ...], at: datetime
-) -> dict[tuple[str, str], str]:
-    """Those of the ids without a name that may be this topic: it was in no listing then."""
-    clusters = {cluster for cluster, _ in others}
-    listed = {
-        cluster
-        for cluster in clusters
-        if life_at(tuple(life for life in lives if life.cluster_id == cluster), at) is not None
-    }
+def _perhaps(others: dict[GroupKey, str], lives: tuple[TopicLife, ...], at: datetime) -> dict[GroupKey, str]:
+    """Keep the ids without a name that may be this topic: it was in no listing then."""
+    by_cluster = groupby(lives, attrgetter("cluster_id"))
+    listed = {cluster for cluster, some in by_cluster if life_at(tuple(some), at) is not None}
     return {group: topic_id for group, topic_id in others.items() if group[0] not in listed}
 
 
@@ -201,7 +208,7 @@ def _perhaps(
 class _Group:
     """What is known of a group's record at a moment, and whether it ever was a share or a KIP-848 group.
 
-    `last` is the offset of its last state, `complete` of the last one that tells of every member what it has.
+    `last` is the offset of its last state, `complete` of the last one with the partitions of every member.
     """
 
     last: int | None
@@ -209,70 +216,53 @@ class _Group:
     share: bool
     consumer: bool
 
-    def tells(self, change: Change | None) -> bool:
-        """Whether nobody had a partition that this change took from its owner; None: that never had one."""
+    def covers(self, change: Change | None) -> bool:
+        """Return whether a partition had no owner after this change took it from one; None: it never had one."""
         if self.complete is None or self.last is None:
             return False
         return change is None or self.complete >= min(change.offset, self.last)
 
 
-def _groups(reader: Reader, groups: set[tuple[str, str]], at: datetime) -> dict[tuple[str, str], _Group]:
+def _groups(reader: Reader, groups: set[GroupKey], at: datetime) -> dict[GroupKey, _Group]:
     among, values = one_of("t.group_id", "group", sorted({group for _, group in groups}))
     query = (
         "SELECT t.cluster_id, t.group_id, max(CASE WHEN t.observed_at <= :moment THEN t.offset END) AS last, "
         "max(CASE WHEN t.observed_at <= :moment AND (t.complete OR t.members = 0) THEN t.offset END) AS complete, "
-        f"max(CASE WHEN t.group_type = '{SHARE}' THEN 1 ELSE 0 END) AS share, "
-        f"max(CASE WHEN t.group_type = '{CONSUMER}' THEN 1 ELSE 0 END) AS consumer FROM current_group_snapshots t "
+        f"max(CASE WHEN t.group_type = '{SHARE}' THEN 1 ELSE 0 END) = 1 AS share, "
+        f"max(CASE WHEN t.group_type = '{CONSUMER}' THEN 1 ELSE 0 END) = 1 AS consumer FROM current_group_snapshots t "
         f"WHERE {among} GROUP BY t.cluster_id, t.group_id"
     )
-    return {
-        (row["cluster_id"], row["group_id"]): _Group(
-            **{name: row[name] for name in ("last", "complete")}, share=row["share"] == 1, consumer=row["consumer"] == 1
-        )
-        for row in records(reader, query, moment=at, **values)
-    }
+    return {group_of(row): from_row(_Group, row) for row in records(reader, query, moment=at, **values)}
 
 
-def _each_owner(
-    asked: Changes, changes: dict[Holder, Sides], groups: dict[tuple[str, str], _Group]
-) -> dict[Holder, Sides]:
-    """The same, with an entry for each owner where several members may have it, unless nobody had the partition."""
+def _each_owner(asked: Changes, changes: dict[Holder, Sides], groups: dict[GroupKey, _Group]) -> dict[Holder, Sides]:
+    """Add an entry for each owner where several members may have the partition, unless nobody had it."""
     shared = {holder[:2] for holder in changes if holder[:2] in groups and groups[holder[:2]].share}
     shared |= {holder[:2] for holder, sides in changes.items() if sides.several}
     if not shared:
         return changes
     of_shared, values = one_of("x.group_id", "shared", sorted({group for _, group in shared}))
-    owners: dict[Holder, Sides] = {}
-    for side in ("x.from_member_id", "x.to_member_id"):
-        for holder, sides in asked.around(side, f"{of_shared} AND {side} IS NOT NULL", **values).items():
-            owners[holder] = sides.nearer(owners.get(holder, sides))
-    had = {holder: sides for holder, sides in owners.items() if holder[:2] in shared and _had(holder[3], sides)}
+    members = ("x.from_member_id", "x.to_member_id")
+    owners = asked.around(*((member, f"{of_shared} AND {member} IS NOT NULL") for member in members), **values)
+    had = {holder: sides for holder, sides in owners.items() if holder[:2] in shared and sides.owner == holder[3]}
     replaced = {holder[:3] for holder in had}
     return {holder: sides for holder, sides in changes.items() if holder[:3] not in replaced} | had
 
 
-def _had(member_id: str | None, sides: Sides) -> bool:
-    """Whether the member had the partition at the moment between the two sides."""
-    if sides.last is not None:
-        return sides.last.to_member_id == member_id
-    return sides.next is not None and sides.next.from_member_id == member_id
-
-
-def _with_members(
-    reader: Reader, changes: dict[Holder, Sides], groups: dict[tuple[str, str], _Group]
-) -> tuple[Holding, ...]:
-    """In order of cluster, group, topic id; each with the member that held it at the moment."""
-    names = sorted({group for _, group, *_ in changes})
-    snapshots = sorted({sides.last.snapshot_id for sides in changes.values() if sides.last is not None})
-    members, numbers = _members_of(reader, names, snapshots), generations(reader, names, snapshots)
+def _with_members(reader: Reader, changes: dict[Holder, Sides], groups: dict[GroupKey, _Group]) -> tuple[Holding, ...]:
+    """Return the holdings in order of cluster, group, topic id, each with the member that had it at the moment."""
+    evidence = [
+        {"group_id": holder[1], "snapshot_id": sides.last.snapshot_id}
+        for holder, sides in changes.items()
+        if sides.last is not None
+    ]
+    members, numbers = _members_of(reader, evidence), generations(reader, evidence)
     owners = Counter(holder[:3] for holder in changes if holder[3] is not None)
     holdings = []
     for holder in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "", holder[3] or "")):
         (cluster, group, topic_id, owner), sides = holder, changes[holder]
-        known = groups.get((cluster, group))
-        member_id = sides.last.to_member_id if sides.last else sides.next.from_member_id if sides.next else None
-        evidence = (cluster, group, sides.last.snapshot_id) if sides.last else None
-        member = members.get((sides.last.snapshot_id, member_id)) if sides.last and member_id else None
+        known, snapshot_id = groups.get((cluster, group)), sides.last.snapshot_id if sides.last else ""
+        member = members.get((snapshot_id, sides.owner or ""))
         share = known is not None and known.share
         holding = Holding(
             cluster_id=cluster,
@@ -280,40 +270,37 @@ def _with_members(
             topic_id=topic_id,
             last=sides.last,
             next=sides.next,
-            member=member or (MemberIdentity(member_id) if member_id else None),
-            covered=known is not None and known.tells(sides.last),
+            member=member or (MemberIdentity(sides.owner) if sides.owner else None),
+            covered=known is not None and known.covers(sides.last),
             shared=owner is not None and (share or owners[holder[:3]] > 1),
             doubled=not share and owners[holder[:3]] > 1,
-            generation=numbers.get(evidence) if evidence else None,
+            generation=numbers.get((cluster, group, snapshot_id)),
             is_by_name=sides.is_by_name,
         )
         holdings.append(holding)
     return tuple(holdings)
 
 
-def generations(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> dict[tuple[str, str, str], int | None]:
-    """The generation or group epoch of snapshots, by cluster, group and snapshot id."""
-    of_groups, values = one_of("t.group_id", "group", groups)
-    among, ids = one_of("t.snapshot_id", "snapshot", snapshot_ids)
-    query = (
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number "
-        f"FROM current_group_snapshots t WHERE {of_groups} AND {among}"
-    )
-    found = records(reader, query, **values, **ids)
-    return {(row["cluster_id"], row["group_id"], row["snapshot_id"]): row["number"] for row in found}
+def generations(reader: Reader, evidence: Sequence[Record]) -> dict[SnapshotKey, int | None]:
+    """Return the generation or group epoch of snapshots, by cluster, group and snapshot id."""
+    columns = "t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number"
+    return {
+        (*group_of(row), row["snapshot_id"]): row["number"]
+        for which, ids in of_snapshots("t.", evidence)
+        for row in records(reader, f"SELECT {columns} FROM current_group_snapshots t WHERE {which}", **ids)
+    }
 
 
-def _members_of(reader: Reader, groups: list[str], snapshot_ids: list[str]) -> dict[tuple[str, str], MemberIdentity]:
-    of_groups, values = one_of("t.group_id", "group", groups)
-    among, ids = one_of("t.snapshot_id", "snapshot", snapshot_ids)
+def _members_of(reader: Reader, evidence: Sequence[Record]) -> dict[tuple[str, str], MemberIdentity]:
     columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.host"
-    query = f"SELECT {columns} FROM current_member_snapshots t WHERE {of_groups} AND {among}"
-    found = records(reader, query, **values, **ids)
-    names = ("member_id", "client_id", "group_instance_id", "host")
-    return {(row["snapshot_id"], row["member_id"]): MemberIdentity(*(row[name] for name in names)) for row in found}
+    return {
+        (row["snapshot_id"], row["member_id"]): from_row(MemberIdentity, row)
+        for which, ids in of_snapshots("t.", evidence)
+        for row in records(reader, f"SELECT {columns} FROM current_member_snapshots t WHERE {which}", **ids)
+    }
 
 
-def _or_away(reader: Reader, holding: Holding, groups: dict[tuple[str, str], _Group], at: datetime) -> Holding:
+def _or_away(reader: Reader, holding: Holding, groups: dict[GroupKey, _Group], at: datetime) -> Holding:
     """Return the holding, with since when its owner is away if it is a static member that left for the time being."""
     group, last, member = _group_of(holding), holding.last, holding.member
     if last is None or member is None or not member.group_instance_id or group not in groups:
@@ -323,7 +310,7 @@ def _or_away(reader: Reader, holding: Holding, groups: dict[tuple[str, str], _Gr
 
 
 def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...]) -> Iterator[str]:
-    """Says where the name stood for another topic, for none, or had fewer partitions."""
+    """Say where the name stood for another topic, for none, or had fewer partitions."""
     clusters = Counter(cluster for cluster, _ in {(life.cluster_id, life.topic_id) for life in lives})
     for cluster, number in sorted(clusters.items()):
         if number > 1:
@@ -334,8 +321,8 @@ def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLif
     alive = [life for life in lives if life.since <= at and (life.until is None or at < life.until)]
     if lives and not alive:
         ended = [life.until for life in lives if life.until is not None and life.until <= at]
-        told = f"not since {iso(max(ended))}" if ended else f"first listed {iso(lives[0].since)}"
-        yield f"{topic} is in no topic listing at that time; {told}"
+        since = f"not since {iso(max(ended))}" if ended else f"first listed {iso(lives[0].since)}"
+        yield f"{topic} is in no topic listing at that time; {since}"
     for life in alive:
         if partition >= life.partition_count:
             last = life.partition_count - 1
@@ -343,9 +330,9 @@ def _topic_notes(topic: str, partition: int, at: datetime, lives: tuple[TopicLif
 
 
 def _identity_notes(
-    topic: str, partition: int, holdings: tuple[Holding, ...], others: dict[tuple[str, str], str]
+    topic: str, partition: int, holdings: tuple[Holding, ...], others: dict[GroupKey, str]
 ) -> Iterator[str]:
-    """Says where it is not known which topic somebody has, or whether it is the one asked for."""
+    """Say where it is not known which topic a member has, or whether it is the one asked for."""
     unsure = sorted({each.group_id for each in holdings if each.is_by_name and each.member and each.topic_id is None})
     if unsure:
         yield f"the log of {', '.join(unsure)} gives no topic ids: which topic named {topic} it is is not known"
@@ -356,40 +343,21 @@ def _identity_notes(
         )
 
 
-def _away_notes(holdings: tuple[Holding, ...]) -> Iterator[str]:
-    """Says which owners are static members that left for the time being."""
+def _holding_notes(holdings: tuple[Holding, ...], groups: dict[GroupKey, _Group]) -> Iterator[str]:
+    """Say where the record gives the partition to several members, whose owner is away, and where it is incomplete."""
+    for (cluster, group), number in Counter(_group_of(each) for each in holdings if each.doubled).items():
+        yield f"{group} (cluster {cluster}) is no share group, and the record gives the partition to {number} members"
     for each in holdings:
         if each.away_since is not None and each.member is not None:
             yield away(each.member.group_instance_id, each.member.member_id, each.away_since)
-
-
-def _cut_notes(holdings: tuple[Holding, ...], groups: dict[tuple[str, str], _Group]) -> Iterator[str]:
-    """Says where the record of a group reaches back to the moment, and does not tell whether nobody had it."""
     unsure = {_group_of(each) for each in holdings if each.member is None and not each.covered and not each.perhaps}
     for key in sorted(unsure):
         if key in groups and groups[key].last is not None:
             yield f"the record of {key[1]} is incomplete at that time: whether nobody had the partition is not known"
 
 
-def _reach_notes(reader: Reader, at: datetime, clusters: list[str]) -> Iterator[str]:
-    """Says where the moment lies before the first record of a cluster, or after what is known of it."""
-    for cluster, (begins, ends) in reaches(reader, clusters).items():
-        if at < begins:
-            yield f"history of cluster {cluster} begins at {iso(begins)}: what was before is not known"
-        elif at > ends:
-            yield f"cluster {cluster} is known up to {iso(ends)}: what was later is not known"
-
-
-def _doubled(holdings: tuple[Holding, ...]) -> Iterator[str]:
-    """Says where a group that is no share group has the partition recorded for several members."""
-    for (cluster, group), number in Counter(
-        (each.cluster_id, each.group_id) for each in holdings if each.doubled
-    ).items():
-        yield f"{group} (cluster {cluster}) is no share group, and the record gives the partition to {number} members"
-
-
 def _gaps(reader: Reader, holdings: tuple[Holding, ...]) -> list[Record]:
-    """The gaps between the change before the moment and the one after it: they may hide another."""
+    """Return the gaps between the change before the moment and the one after it: they may hide another."""
     conditions = ["false"]
     values: dict[str, Value] = {}
     for number, holding in enumerate(holdings):
@@ -407,8 +375,7 @@ def _gaps(reader: Reader, holdings: tuple[Holding, ...]) -> list[Record]:
 # The changes of one partition, and of which of the topics that had its name in turn each is.
 #
 # The log gives topic ids for KIP-848 groups alone. What a classic group did with a name that was used again is one
-# chain:
-# a member holds the name until a record takes it away, however many topics it stood for meanwhile.
+# chain: a member holds the name until a record takes it away, however many topics it stood for meanwhile.
 
 Holder = tuple[str, str, str | None, str | None]
 """Cluster, group, topic id, and where several members may have it the member: at most one holder within it."""
@@ -430,16 +397,15 @@ class Change:
 
 def changes_of(
     topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...], cluster: str | None, group: str | None
-) -> tuple[str, dict[str, Value]]:
+) -> Query:
     """Build a query of the partition's changes, with the topic as `life`, and whether each is before the moment.
 
     `life` is null where the log gives no id and the name stood for several topics (`is_by_name`): see `life_of`.
     """
     known = [life for life in lives if life.topic_id is not None]
     by_id, ids = one_of("t.topic_id", "id", sorted({str(life.topic_id) for life in known}))
-    condition, values = matching("t.", cluster_id=cluster)
-    of_groups, groups = alike("t.group_id", "group_id", group)
-    values |= groups | ids | {"topic": topic, "partition": partition, "moment": at}
+    condition, values = of_groups("t.", cluster, group)
+    values |= ids | {"topic": topic, "partition": partition, "moment": at}
     cases, reused = [], []
     for number, (name, of_cluster) in enumerate(groupby(known, attrgetter("cluster_id"))):
         own = sorted({str(life.topic_id) for life in of_cluster})
@@ -451,7 +417,7 @@ def changes_of(
             reused.append(f"t.cluster_id = :cluster_{number}")
     by_name, join = "false", ""
     if reused:
-        by_name, join = "(k.group_id IS NOT NULL)", _by_name(" OR ".join(reused), condition, of_groups)
+        by_name, join = "(k.group_id IS NOT NULL)", _by_name(f"({' OR '.join(reused)}) AND {condition}")
         cases.insert(0, f"WHEN {by_name} THEN NULL")
     identity = f"CASE {' '.join(cases)} ELSE t.topic_id END" if cases else "t.topic_id"
     columns = "t.cluster_id, t.group_id, t.from_member_id, t.to_member_id, t.at, t.held_since, t.snapshot_id, t.offset"
@@ -459,14 +425,13 @@ def changes_of(
         f"SELECT {columns}, {identity} AS life, {by_name} AS is_by_name, "
         f"CASE WHEN t.at <= :moment THEN '{BEFORE}' ELSE '{AFTER}' END AS side "
         f"FROM current_ownership_changes t {join} WHERE (t.topic = :topic OR (t.topic IS NULL AND {by_id})) "
-        f"AND t.partition = :partition AND {condition} AND {of_groups}"
+        f"AND t.partition = :partition AND {condition}"
     )
     return query, values
 
 
-def _by_name(reused: str, condition: str, of_groups: str) -> str:
+def _by_name(those: str) -> str:
     """Join the groups of some clusters for which the log gives no topic ids."""
-    those = f"({reused}) AND {condition} AND {of_groups}"
     return (
         "LEFT JOIN (SELECT t.cluster_id, t.group_id FROM current_group_snapshots t "
         f"WHERE t.group_type = '{CLASSIC}' AND {those} UNION SELECT t.cluster_id, t.group_id "
@@ -499,25 +464,21 @@ def life_of(
 
 def unnamed(
     reader: Reader, partition: int, at: datetime, cluster: str | None, group: str | None
-) -> dict[tuple[str, str], str]:
-    """Cluster and group -> a topic id without a name in any listing, of which the group had the partition then."""
-    condition, values = matching("t.", cluster_id=cluster)
-    of_groups, groups = alike("t.group_id", "group_id", group)
+) -> dict[GroupKey, str]:
+    """Map groups to a topic id without a name in any listing, of which the group had the partition then."""
+    condition, values = of_groups("t.", cluster, group)
     order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
-    last = (
-        "SELECT t.cluster_id, t.group_id, t.topic_id, t.to_member_id, row_number() OVER "
+    query = steps(
+        changes="SELECT t.cluster_id, t.group_id, t.topic_id, t.to_member_id, row_number() OVER "
         f"(PARTITION BY t.cluster_id, t.group_id, t.topic_id ORDER BY {order}) AS place "
         "FROM current_ownership_changes t WHERE t.topic IS NULL AND t.topic_id IS NOT NULL "
-        "AND t.partition = :partition AND t.at <= :moment "
-        f"AND {condition} AND {of_groups}"
+        f"AND t.partition = :partition AND t.at <= :moment AND {condition}",
+        unnamed="SELECT q.cluster_id, q.group_id, min(q.topic_id) AS topic_id FROM changes q WHERE q.place = 1 "
+        "AND q.to_member_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM current_topic_snapshots s "
+        "WHERE s.cluster_id = q.cluster_id AND s.topic_id = q.topic_id) GROUP BY q.cluster_id, q.group_id",
     )
-    listed = "SELECT 1 FROM current_topic_snapshots s WHERE s.cluster_id = q.cluster_id AND s.topic_id = q.topic_id"
-    query = (
-        f"SELECT q.cluster_id, q.group_id, min(q.topic_id) AS topic_id FROM ({last}) q WHERE q.place = 1 "
-        f"AND q.to_member_id IS NOT NULL AND NOT EXISTS ({listed}) GROUP BY q.cluster_id, q.group_id"
-    )
-    found = records(reader, query, partition=partition, moment=at, **values, **groups)
-    return {(row["cluster_id"], row["group_id"]): row["topic_id"] for row in found}
+    found = records(reader, query, partition=partition, moment=at, **values)
+    return {group_of(row): row["topic_id"] for row in found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,25 +489,28 @@ class Changes:
     changes: str
     values: dict[str, Value]
 
-    def around(self, owner: str, where: str = "true", **more: Value) -> dict[Holder, Sides]:
-        """For each holder the last change before and the first one after: two rows at most are read.
+    def around(self, *owners: tuple[str, str], **more: Value) -> dict[Holder, Sides]:
+        """Return for each holder the last change before and the first one after: two rows at most are read.
 
-        `owner` is the member that is asked for, as SQL; null: whoever has the partition.
+        `owners`: the member that is asked for, as SQL (null: any), and which changes count for it.
         """
         nearest = f"CASE WHEN c.side = '{BEFORE}' THEN -c.offset ELSE c.offset END"
         given = "CASE WHEN c.to_member_id IS NULL THEN 0 ELSE 1 END"
         taken = "CASE WHEN c.from_member_id IS NULL THEN 0 ELSE 1 END"
         within = "PARTITION BY c.cluster_id, c.group_id, c.life, c.owner, c.side"
-        order = f"{nearest}, {given} DESC, {taken} DESC, c.to_member_id, c.from_member_id"
-        owned = f"SELECT x.*, {owner} AS owner FROM ({self.changes}) x WHERE {where}"
-        ranked = (
-            f"SELECT c.*, sum({given} - {taken}) OVER ({within}) AS owners, "
-            f"row_number() OVER ({within} ORDER BY {order}) AS place FROM ({owned}) c"
+        got = "CASE WHEN c.owner = c.to_member_id THEN 0 ELSE 1 END"
+        order = f"{nearest}, {got}, {given} DESC, {taken} DESC, c.to_member_id, c.from_member_id"
+        query = steps(
+            owned=" UNION ALL ".join(
+                f"SELECT x.*, {owner} AS owner FROM ({self.changes}) x WHERE {where}" for owner, where in owners
+            ),
+            ranked=f"SELECT c.*, sum({given} - {taken}) OVER ({within}) AS owners, "
+            f"row_number() OVER ({within} ORDER BY {order}) AS place FROM owned c",
+            nearest="SELECT * FROM ranked r WHERE r.place = 1",
         )
         found: dict[Holder, dict[str, Record]] = {}
-        for row in records(self.reader, f"SELECT * FROM ({ranked}) r WHERE r.place = 1", **self.values, **more):
-            holder = (row["cluster_id"], row["group_id"], row["life"], row["owner"])
-            found.setdefault(holder, {})[row["side"]] = row
+        for row in records(self.reader, query, **self.values, **more):
+            found.setdefault((*group_of(row), row["life"], row["owner"]), {})[row["side"]] = row
         return {holder: _sides(rows.get(BEFORE), rows.get(AFTER)) for holder, rows in found.items()}
 
     def between(self, since: datetime, until: datetime, limit: int) -> tuple[list[Record], int]:
@@ -566,7 +530,7 @@ class Changes:
         return sorted(kept, key=lambda row: (*record(row)[:2], row["life"] or "", row["offset"])), total
 
     def any(self) -> bool:
-        """Whether the partition ever changed hands."""
+        """Return whether the partition ever changed hands."""
         return bool(records(self.reader, f"SELECT 1 AS found FROM ({self.changes}) x LIMIT 1", **self.values))
 
 
@@ -579,17 +543,14 @@ class Sides:
     several: bool = False
     is_by_name: bool = False
 
-    def nearer(self, other: Sides) -> Sides:
-        """Of each side the change that is nearer to the moment."""
-        lasts = [each for each in (self.last, other.last) if each is not None]
-        nexts = [each for each in (self.next, other.next) if each is not None]
-        offset = attrgetter("offset")
-        last, following = max(lasts, key=offset, default=None), min(nexts, key=offset, default=None)
-        return Sides(last, following, is_by_name=self.is_by_name)
+    @property
+    def owner(self) -> str | None:
+        """The member that had the partition at the moment, by the change before it, else by the one after."""
+        return self.last.to_member_id if self.last else self.next.from_member_id if self.next else None
 
 
 def _sides(before: Record | None, after: Record | None) -> Sides:
-    """Several: as many got it, less those who lost it, or whoever had it is not the one it is taken from next."""
+    """Pair the changes; several may have it: more got it than lost it, or the owner does not lose it next."""
     last, following = _change(before), _change(after)
     is_by_name = any(row is not None and row["is_by_name"] for row in (before, after))
     if last is None or before is None:
@@ -602,8 +563,7 @@ def _sides(before: Record | None, after: Record | None) -> Sides:
 
 
 def _change(row: Record | None) -> Change | None:
-    names = ("at", "from_member_id", "to_member_id", "held_since", "snapshot_id", "offset")
-    return None if row is None else Change(*(row[name] for name in names))
+    return None if row is None else from_row(Change, row)
 
 
 # Static members of a KIP-848 group that left for the time being: they keep what they have, and nobody reads it.

@@ -78,7 +78,7 @@ class Known:
 
     @property
     def newest(self) -> datetime | None:
-        """: the newest moment of any of them; None where nothing is known of any."""
+        """The newest moment of any of them; None where nothing is known of any."""
         return max((each.up_to for each in self.reaches), default=None)
 
     @property
@@ -91,7 +91,7 @@ class Known:
         )
 
     def of(self, cluster: str, last: datetime) -> datetime:
-        """Up to when a group of the cluster is known, whose last record is of that time."""
+        """Return up to when a group of the cluster is known, whose last record is of that time."""
         return max(filter(None, (last, self.clusters.get(cluster, KnownUpTo()).up_to)))
 
     @property
@@ -116,7 +116,7 @@ class Known:
 
 
 def known(reader: Reader, cluster: str | None = None) -> Known:
-    """Up to when the cluster, or each of the ledger, is known; nothing where no record of a group was committed."""
+    """Return up to when the cluster, or each of the ledger, is known; nothing if no record of a group was committed."""
     condition, values = matching("t.", cluster_id=cluster)
     if not records(reader, f"SELECT 1 AS found {_COMMITTED} WHERE {condition} LIMIT 1", **values):
         return Known({}, kept=True)
@@ -128,7 +128,7 @@ def known(reader: Reader, cluster: str | None = None) -> Known:
 
 
 def known_for(reader: Reader, answer: object, cluster: str | None) -> Known:
-    """Up to when the cluster of an answer is known, if it is about one, or else the cluster that was asked for."""
+    """Return up to when the cluster of an answer is known, if it is about one, or else the one that was asked for."""
     named = set(_clusters(answer))
     return known(reader, named.pop() if len(named) == 1 else cluster)
 
@@ -155,13 +155,13 @@ def _kept(reader: Reader) -> dict[str, KnownUpTo]:
 
 
 def reaches(reader: Reader, clusters: list[str]) -> dict[str, tuple[datetime, datetime]]:
-    """Of these clusters, or of each, the time of a group's first record, and up to when it is known; by name."""
+    """Return for these clusters, or each, the time of a group's first record, and up to when it is known; by name."""
     up_to = {each.cluster_id: each.up_to for each in known(reader).reaches}
     return {name: (begins, up_to.get(name, last)) for name, (begins, last) in recorded_spans(reader, clusters).items()}
 
 
 def recorded_spans(reader: Reader, clusters: list[str]) -> dict[str, tuple[datetime, datetime]]:
-    """Of these clusters, or of each, the times of the first and the last record of a group's state; by name.
+    """Return for these clusters, or each, the times of the first and the last record of a group's state; by name.
 
     Looked for in all that was written: to ask of each row whether its run was committed takes longer than all the rest.
     That is asked of the outermost ones alone, and of the others where it is not so.
@@ -170,10 +170,8 @@ def recorded_spans(reader: Reader, clusters: list[str]) -> dict[str, tuple[datet
     written = _reaches(reader, f"{_WRITTEN} WHERE {among}", values)
     if not written:
         return {}
-    bounds = {
-        "begins": max(begins for begins, _ in written.values()),
-        "ends": min(ends for _, ends in written.values()),
-    }
+    begins, ends = zip(*written.values(), strict=True)
+    bounds = {"begins": max(begins), "ends": min(ends)}
     outermost = f"{among} AND (t.observed_at <= :begins OR t.observed_at >= :ends)"
     if _reaches(reader, f"{_COMMITTED} WHERE {outermost}", values | bounds) == written:
         return written
@@ -188,14 +186,9 @@ def _reaches(reader: Reader, rows: str, values: Mapping[str, Value]) -> dict[str
     return {row["cluster_id"]: (row["begins"], row["ends"]) for row in records(reader, query, **values)}
 
 
-def last_moment(reader: Reader, cluster: str | None = None) -> datetime | None:
-    """of a cluster, or of all: up to when any of them is known; None where nothing is."""
-    return known(reader, cluster).newest
-
-
 def newest(reader: Reader, cluster: str | None = None) -> datetime:
-    """The same. Raises Fault: UNKNOWN_CLUSTER, EMPTY_LEDGER."""
-    found = last_moment(reader, cluster)
+    """Return up to when a cluster, or any of all, is known. Raises Fault: UNKNOWN_CLUSTER, EMPTY_LEDGER."""
+    found = known(reader, cluster).newest
     if found is not None:
         return found
     if cluster is not None:
@@ -204,7 +197,7 @@ def newest(reader: Reader, cluster: str | None = None) -> datetime:
 
 
 def moments(reader: Reader, cluster: str | None, asked: Iterable[Bound | None]) -> list[datetime | None]:
-    """Moments as they are; a length of time is that long before "now" of the cluster, or of all."""
+    """Return moments as they are; a length of time is that long before "now" of the cluster, or of all."""
     bounds = list(asked)
     if not any(isinstance(each, timedelta) for each in bounds):
         return [each for each in bounds if not isinstance(each, timedelta)]

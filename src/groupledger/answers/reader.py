@@ -69,7 +69,7 @@ class LedgerReader:
             raise Fault(*problem)
 
     def query(self, sql: str, /, **values: Value) -> Table:
-        """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
+        """Return the rows of a query over the views and tables; `:name` in it stands for the value of that name.
 
         Raises Fault: SQL_INVALID for a query that cannot be run or is none that reads; LEDGER_UNREADABLE where a file
         is damaged or gone.
@@ -81,7 +81,7 @@ class LedgerReader:
     def kept(self, sql: str, /, **values: Value) -> Iterator[str]:
         """Keep the rows of a query in memory as a table, and drop it in the end. Raises as `query`.
 
-        Texts are written anew: one that was read is a view of the whole page on which it stands, which stays in memory
+        Texts are copied: one that was read is a view of the whole page on which it stands, which stays in memory
         with it, and counts when the engine asks which side of a join is the smaller one.
         """
         require_query(sql)
@@ -103,7 +103,7 @@ class LedgerReader:
             raise self._fault(error) from error
 
     def _engine(self, rests_on: Sequence[View], tables: Mapping[str, DeltaTable]) -> QueryBuilder:
-        """The reader's engine, once it knows what a query names: each table and view is made known once."""
+        """Return the reader's engine once it knows what a query names: each table and view is made known once."""
         from deltalake import QueryBuilder
 
         if self._builder is None:
@@ -121,7 +121,7 @@ class LedgerReader:
     def _make_known(self, engine: QueryBuilder, view: View) -> None:
         """Create a view. Which attempts count is read once, not in every query, and so are refolds, which are few.
 
-        Where there are none, the engine is told: then it asks no row of any table whether it was folded again.
+        Where there are none, the view says so: then the engine asks no row of any table whether it was folded again.
         """
         if view.name == RUNS_THAT_COUNT:
             engine.execute(f"CREATE TABLE {_ATTEMPTS} AS SELECT {_OF_ATTEMPTS} FROM ({view.query}) t").read_all()
@@ -156,7 +156,7 @@ class LedgerReader:
 
 
 def _why_not(said: str) -> str:
-    """Why a query cannot be run, by the engine's words."""
+    """Say why a query cannot be run, by the engine's message."""
     unknown = _NO_TABLE.search(said)
     if unknown is None:
         return f"the query cannot be run: {said}; {WHERE_VIEWS_ARE}"
@@ -166,7 +166,7 @@ def _why_not(said: str) -> str:
 
 
 def folder_of(location: str) -> str | None:
-    """The folder of this machine that a location names; None where it is on another file system."""
+    """Return the folder of this machine that a location names; None if it is on another file system."""
     scheme, colon, rest = location.partition(":")
     if colon and scheme == "file":
         return re.sub("^/+", "/", rest)
@@ -174,13 +174,13 @@ def folder_of(location: str) -> str | None:
 
 
 def _written_anew(name: str, kind: DataType) -> str:
-    """A column of `q`, its texts copied."""
+    """Select a column of `q`, its texts copied."""
     is_text = any(map(bool, (DataType.is_string(kind), DataType.is_string_view(kind), DataType.is_large_string(kind))))
     return f"q.{name} || '' AS {name}" if is_text else f"q.{name}"
 
 
 def _text(value: str) -> str:
-    """A text as this engine writes it: no character but a quote means anything else."""
+    """Quote a text as this engine does: no character but a quote means anything else."""
     return "'" + value.replace("'", "''") + "'"
 
 
@@ -241,7 +241,10 @@ def store_settings(location: str, conf: Mapping[str, str], given: Mapping[str, s
     """
     found = _URL.match(location)
     scheme = found["scheme"].lower() if found is not None else ""
-    settings = {name.removeprefix(_HADOOP): _expanded(value) for name, value in conf.items()}
+    settings = {
+        name.removeprefix(_HADOOP): _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value)
+        for name, value in conf.items()
+    }
     if found is None or scheme not in S3 + AZURE + GOOGLE:
         raise Fault("STORE_UNKNOWN", f"{location} is on no object store; expected {', '.join(S3 + AZURE + GOOGLE)}")
     if given:
@@ -249,10 +252,6 @@ def store_settings(location: str, conf: Mapping[str, str], given: Mapping[str, s
     if scheme in S3:
         return _of_s3(found["host"], settings)
     return _of_azure(found, settings) if scheme in AZURE else _of_google(settings)
-
-
-def _expanded(value: str) -> str:
-    return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value)
 
 
 def _of_s3(bucket: str, settings: Mapping[str, str]) -> StoreSettings:
@@ -348,7 +347,7 @@ class View:
         return frozenset(found["name"] for found in _SOURCE.finditer(self.query))
 
     def reading(self, named: Callable[[str], str]) -> str:
-        """The query with another name for everything it reads."""
+        """Return the query with another name for everything it reads."""
         return _SOURCE.sub(lambda found: f"{found['word']} {named(found['name'])}", self.query)
 
     @property
@@ -359,24 +358,24 @@ class View:
 
 @cache
 def views() -> dict[str, View]:
-    """The views by name; each rests on those before it."""
+    """Return the views by name; each rests on those before it."""
     text = files(__package__).joinpath("views.sql").read_text(encoding="utf-8")
     return {found["name"]: View(found["name"], found["comment"], found["query"]) for found in _VIEW.finditer(text)}
 
 
 @cache
 def tables() -> frozenset[str]:
-    """The tables of a ledger that the views rest on: all of them."""
+    """Return the tables of a ledger that the views rest on: all of them."""
     return frozenset(name for view in views().values() for name in view.sources) - views().keys()
 
 
 def ingest_findings() -> str:
-    """A query of what `ingest` found: `current_violations` whose scenario is null."""
+    """Select what `ingest` found: `current_violations` whose scenario is null."""
     return views()["current_violations"].facts
 
 
 def needed(sql: str) -> tuple[list[View], list[str]]:
-    """The views, in their order, and the tables that a query may read, told by the words in it."""
+    """Return the views, in their order, and the tables that a query may read, by the words in it."""
     named = {word.lower() for word in _WORD.findall(sql)}
     for view in reversed(views().values()):
         if view.name in named:

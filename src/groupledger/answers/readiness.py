@@ -1,48 +1,61 @@
-"""Which groups can go from classic to KIP-848 while they run, what stands in the way, and what would move."""
+"""Which groups can go from classic to KIP-848 while they run, what prevents it, and what would move."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from groupledger.answers.departures import restless
+from groupledger.answers.causes import DELETED
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.obstacles import Evidence, Hindrance, copartitioned, obstacles
-from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.rows import one_of, partitions, records
+from groupledger.answers.rebalance_causes import restless
+from groupledger.answers.rows import (
+    MOST_ASKED,
+    by_group,
+    from_row,
+    group_of,
+    newest,
+    of_snapshots,
+    one_of,
+    partitions,
+    records,
+)
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.states import CONSUMER, recorded
 from groupledger.answers.storms import busy
 from groupledger.answers.topics import life_at, lives_of
+from groupledger.core import conversion as c
 from groupledger.core.assignors.server.conversion import Converted, GroupBefore, MemberBefore
-from groupledger.core.conversion import (
-    ASSIGNMENT_HAS_USER_DATA,
-    BY_CODE,
-    CLIENT_LACKS_KIP_848,
-    CUSTOM_ASSIGNOR,
-    IS_STREAMS,
-    NOT_CONSUMERS,
-    Readiness,
-    readiness,
+from groupledger.core.conversion import BY_CODE, Readiness
+from groupledger.core.protocol.compatibility import (
+    JAVA_WRITER,
+    KAFKAS_ASSIGNORS,
+    LIBRARIES,
+    SPEAK_KIP_848,
+    STREAMS,
+    is_older_java,
+    libraries,
+    named_writers,
 )
-from groupledger.core.protocol.client_library import KAFKAS_ASSIGNORS, LIBRARIES, libraries
-from groupledger.core.text import length
+from groupledger.core.protocol.recorded import CONSUMERS
+from groupledger.core.text import length, shortened
 from groupledger.core.wire.codec import DecodeFault
-from groupledger.core.wire.consumer_protocol import decode_assignment
+from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, decode_assignment
 from groupledger.core.wire.offsets_log import decode
 from groupledger.core.wire.records import GroupMetadata
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, NamedPartition, Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, NamedPartition, Reader, Record
     from groupledger.answers.scope import RequestedScope
+    from groupledger.core.assignors.server.conversion import Owned
+    from groupledger.core.conversion import Effect, Obstacle
 
 
 UNIFORM, RANGE = "uniform", "range"
-DELETED = "deleted"
 Convert = Callable[[str, Sequence[GroupBefore]], list[Converted]]
 """`core.assignors.server.conversion.convert`, which loads the assignors."""
 
@@ -70,6 +83,15 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Hindrance:
+    """One obstacle of one group, and what says so."""
+
+    code: str
+    effect: Effect
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
 class GroupReadiness:
     """One group: whether it can be converted while it runs, the reasons, and what a conversion would move.
 
@@ -93,7 +115,7 @@ class ReadinessReport:
     """Blocked groups first, then unknown, ready and converted ones; `counts` are of all, `total` those left off too."""
 
     scope: Scope
-    groups: tuple[GroupReadiness, ...]
+    groups: tuple[GroupReadiness, ...] = field(metadata=listed(GroupReadiness))
     counts: Mapping[str, int]
     total: int
     notes: tuple[str, ...]
@@ -122,8 +144,8 @@ def ready_for_consumer(reader: Reader, asked: RequestedScope, limit: int, conver
     counts = Counter(each.readiness for each in judged)
     groups = tuple(_with_forecasts(reader, judged[:limit], convert))
     notes = tuple(_notes(reader, within, everything, len(judged)))
-    told = {str(each.value): counts[each] for each in Readiness}
-    return ReadinessReport(within, groups, told, len(judged), notes)
+    by_name = {str(each.value): counts[each] for each in Readiness}
+    return ReadinessReport(within, groups, by_name, len(judged), notes)
 
 
 def _judged(state: Record, members: Sequence[Record], seen: Evidence) -> _Judged:
@@ -131,7 +153,7 @@ def _judged(state: Record, members: Sequence[Record], seen: Evidence) -> _Judged
         state, members = state | {"group_type": state["now_type"], "members": 0}, ()
     members = members if state["members"] else ()
     reasons = tuple(obstacles(state, members, seen))
-    found = readiness(BY_CODE[each.code] for each in reasons)
+    found = c.readiness(BY_CODE[each.code] for each in reasons)
     return _Judged(state, members, reasons, Readiness.CONVERTED if state["group_type"] == CONSUMER else found)
 
 
@@ -140,24 +162,20 @@ def _with_forecasts(reader: Reader, judged: Sequence[_Judged], convert: Convert)
     groups = _classic_groups(reader, asked)
     answers = {name: convert(name, groups) for name in (UNIFORM, RANGE)}
     afresh = convert(UNIFORM, [group.owning_nothing() for group in groups])
-    forecasts: dict[int, tuple[Forecast, ...]] = {}
-    more: dict[int, Hindrance] = {}
+    forecasts: dict[int, tuple[tuple[Forecast, ...], Hindrance | None]] = {}
     for number, (each, group) in enumerate(zip(asked, groups, strict=True)):
-        of_group = {name: answers[name][number] for name in answers}
-        forecasts[id(each)] = tuple(_forecast(name, group, answer) for name, answer in of_group.items())
+        of_group = tuple(_forecast(name, group, answers[name][number]) for name in answers)
         dealt = afresh[number].after
-        beside = None if dealt is None else copartitioned(group, dealt)
-        if beside is not None:
-            more[id(each)] = beside
+        forecasts[id(each)] = of_group, None if dealt is None else copartitioned(group, dealt)
     for each in judged:
-        yield _told(each, forecasts.get(id(each), ()), more.get(id(each)))
+        yield _group_readiness(each, *forecasts.get(id(each), ((), None)))
 
 
 def _has_forecast(each: _Judged) -> bool:
-    """Whether the members are consumers whose whole assignment is known."""
+    """Return whether the members are consumers whose whole assignment is known."""
     codes = {reason.code for reason in each.reasons}
     is_known = each.members and each.state["group_type"] == CLASSIC and each.state["complete"]
-    return bool(is_known) and not codes & {NOT_CONSUMERS.code, IS_STREAMS.code}
+    return bool(is_known) and not codes & {c.NOT_CONSUMERS.code, c.IS_STREAMS.code}
 
 
 def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefore]:
@@ -166,12 +184,11 @@ def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefo
     lives = lives_of(reader, clusters, topics) if judged else {}
     found = []
     for each in judged:
-        cluster, at = each.state["cluster_id"], each.state["observed_at"]
-        listed = {}
-        for topic in sorted({topic for row in each.members for topic in row["topics"] or ()}):
-            life = life_at(lives.get((cluster, topic), ()), at)
-            if life is not None:
-                listed[topic] = life.topic_id, life.partition_count
+        of_group = sorted({topic for row in each.members for topic in row["topics"] or ()})
+        then = {
+            of: life_at(lives.get((each.state["cluster_id"], of), ()), each.state["observed_at"]) for of in of_group
+        }
+        listed = {topic: (life.topic_id, life.partition_count) for topic, life in then.items() if life is not None}
         members = tuple(
             MemberBefore(
                 row["member_id"],
@@ -194,30 +211,19 @@ def _forecast(name: str, group: GroupBefore, answer: Converted) -> Forecast:
     return Forecast(name, None if answer.after is None else answer.moves(group), members, answer.why)
 
 
-def _told(each: _Judged, forecasts: tuple[Forecast, ...], beside: Hindrance | None) -> GroupReadiness:
+def _group_readiness(each: _Judged, forecasts: tuple[Forecast, ...], beside: Hindrance | None) -> GroupReadiness:
     order = list(BY_CODE)
     found = (*each.reasons, *(() if beside is None else (beside,)))
     reasons = tuple(sorted(found, key=lambda reason: order.index(reason.code)))
-    state = each.state
-    return GroupReadiness(
-        state["cluster_id"],
-        state["group_id"],
-        each.readiness,
-        state["observed_at"],
-        state["snapshot_id"],
-        state["assignor"],
-        state["members"],
-        reasons,
-        forecasts,
-        _plan(each),
-    )
+    more = {"readiness": each.readiness, "reasons": reasons, "forecasts": forecasts, "plan": _plan(each)}
+    return from_row(GroupReadiness, each.state, **more)
 
 
 def _plan(each: _Judged) -> str | None:
-    """The rehearsal of the way to `range`, where the assignor is in the way and the libraries are known."""
+    """Name the rehearsal of the way to `range`, if the assignor prevents a conversion and the libraries are known."""
     codes = {reason.code for reason in each.reasons}
-    in_the_way = codes & {ASSIGNMENT_HAS_USER_DATA.code, CUSTOM_ASSIGNOR.code}
-    if not in_the_way or CLIENT_LACKS_KIP_848.code in codes or each.state["assignor"] not in KAFKAS_ASSIGNORS:
+    in_the_way = codes & {c.ASSIGNMENT_HAS_USER_DATA.code, c.CUSTOM_ASSIGNOR.code}
+    if not in_the_way or c.CLIENT_LACKS_KIP_848.code in codes or each.state["assignor"] not in KAFKAS_ASSIGNORS:
         return None
     counted: Counter[str] = Counter()
     for row in each.members:
@@ -229,7 +235,7 @@ def _plan(each: _Judged) -> str | None:
     return f"groupledger plan-migration --from {each.state['assignor']} --to {RANGE} {clients}"
 
 
-def _notes(reader: Reader, within: Scope, everything: Sequence[Record], told: int) -> Iterator[str]:
+def _notes(reader: Reader, within: Scope, everything: Sequence[Record], judged: int) -> Iterator[str]:
     kinds = Counter(
         "deleted" if row["now_kind"] == DELETED else str(row["now_type"])
         for row in everything
@@ -240,7 +246,7 @@ def _notes(reader: Reader, within: Scope, everything: Sequence[Record], told: in
     for kind, number in sorted(kinds.items()):
         why = "is no more" if kind == "deleted" else "is no consumer group: there is nothing to convert"
         yield f"{number:,} {kind} {'group is' if number == 1 else 'groups are'} left out: each {why}"
-    if told:
+    if judged:
         yield (
             "the log does not show releases (Java needs 4.0 or later, others the ones of "
             "docs/guides/decide/kip-848-readiness.md), nor whether a subscription is a regular expression, "
@@ -254,41 +260,32 @@ OFTEN = 20
 """Rebalances within an hour from which on a group is called a storm, whatever causes them."""
 
 
-def group_of(row: Record) -> GroupKey:
-    """The cluster and the group that a row is about."""
-    return row["cluster_id"], row["group_id"]
-
-
 def last_peopled(reader: Reader, within: Scope) -> list[Record]:
-    """The last state with members of each group, or its very last one where none has any, by cluster and group.
+    """Return the last state with members of each group, or its very last one if none has any, by cluster and group.
 
     `now_type` and `now_kind` are those of its last record; `is_empty`: that one has no members.
     """
     condition, values = within.of_groups("t.")
-    bounds = (
-        "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest, max(CASE WHEN t.members > 0 THEN t.offset END) AS "
-        f"peopled FROM current_group_snapshots t WHERE {condition} GROUP BY t.cluster_id, t.group_id"
+    last = newest(
+        condition,
+        "n.*, t.snapshot_id AS now_id, t.group_type AS now_type, t.snapshot_kind AS now_kind, t.members AS members_now",
+        ", max(CASE WHEN t.members > 0 THEN t.offset END) AS peopled",
     )
-    columns = (
-        "s.cluster_id, s.group_id, s.snapshot_id, s.log_partition, s.offset, s.group_type, s.protocol_type, "
-        "s.assignor, s.leader, s.complete, s.members, s.shared_topics, s.observed_at"
-    )
-    same = "b.cluster_id = {0}.cluster_id AND b.group_id = {0}.group_id"
     query = (
-        f"SELECT {columns}, n.group_type AS now_type, n.snapshot_kind AS now_kind, n.members AS members_now "
-        f"FROM ({bounds}) b JOIN current_group_snapshots s ON {same.format('s')} "
-        f"AND s.offset = coalesce(b.peopled, b.newest) JOIN current_group_snapshots n ON {same.format('n')} "
-        "AND n.offset = b.newest ORDER BY s.cluster_id, s.group_id, s.snapshot_id, n.snapshot_id"
+        "SELECT s.cluster_id, s.group_id, s.snapshot_id, s.log_partition, s.offset, s.group_type, s.protocol_type, "
+        "s.assignor, s.leader, s.complete, s.members, s.shared_topics, s.observed_at, b.now_type, b.now_kind, "
+        f"b.members_now = 0 AS is_empty FROM ({last}) b JOIN current_group_snapshots s "
+        "ON b.cluster_id = s.cluster_id AND b.group_id = s.group_id AND s.offset = coalesce(b.peopled, b.newest) "
+        "ORDER BY s.cluster_id, s.group_id, s.snapshot_id, b.now_id"
     )
-    last = {group_of(row): row | {"is_empty": row["members_now"] == 0} for row in records(reader, query, **values)}
-    return list(last.values())
+    return list({group_of(row): row for row in records(reader, query, **values)}.values())
 
 
 def members_of(reader: Reader, rows: Sequence[Record]) -> dict[str, list[Record]]:
-    """The members of these snapshots in JoinGroup order, by snapshot id; each with the topics it subscribes to."""
+    """Return the members of these snapshots in JoinGroup order, by snapshot id, with the topics they subscribe to."""
     shared = {row["snapshot_id"]: row["shared_topics"] for row in rows}
     found: dict[str, list[Record]] = {}
-    for which, values in _asked(rows, "t."):
+    for which, values in of_snapshots("t.", rows):
         query = (
             "SELECT t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.subscription_version, t.topics, "
             f"t.user_data, t.recorded FROM current_member_snapshots t WHERE {which} ORDER BY t.snapshot_id, "
@@ -301,7 +298,7 @@ def members_of(reader: Reader, rows: Sequence[Record]) -> dict[str, list[Record]
 
 
 def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[GroupKey, Evidence]:
-    """What else is known of these groups; of a period what changed in it."""
+    """Return what else is known of these groups; of a period what changed in it."""
     classic = [row for row in rows if row["group_type"] == CLASSIC]
     user_data = _user_data(reader, classic)
     changed, storms, rejected = _changed(reader, within), _storms(reader, within), _rejected(reader, within)
@@ -319,17 +316,8 @@ def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[Grou
     return found
 
 
-def _asked(rows: Sequence[Record], prefix: str) -> Iterator[tuple[str, dict[str, Value]]]:
-    """Conditions that ask for some of these snapshots at a time; the groups keep other files unread."""
-    for begin in range(0, len(rows), MOST_ASKED):
-        some = rows[begin : begin + MOST_ASKED]
-        which, ids = one_of(f"{prefix}snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
-        groups, named = one_of(f"{prefix}group_id", "group", sorted({row["group_id"] for row in some}))
-        yield f"{groups} AND {which}", ids | named
-
-
 def _user_data(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[str]]:
-    """Snapshot -> members whose assignment has user data; a snapshot whose bytes are not kept is left out."""
+    """Map snapshots to members whose assignment has user data; a snapshot whose bytes are not kept is left out."""
     places = {(*group_of(row), row["log_partition"], row["offset"]): row["snapshot_id"] for row in rows}
     found: dict[str, frozenset[str]] = {}
     for begin in range(0, len(rows), MOST_ASKED):
@@ -344,14 +332,14 @@ def _user_data(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[st
         kept.sort(key=lambda row: (row["timestamp"], row["key"] or b"", row["value"]))
         for row in kept:
             snapshot = places.get((*group_of(row), row["log_partition"], row["offset"]))
-            told = None if snapshot is None or snapshot in found else _with_user_data(row["key"], row["value"])
-            if snapshot is not None and told is not None:
-                found[snapshot] = told
+            members = None if snapshot is None or snapshot in found else _with_user_data(row["key"], row["value"])
+            if snapshot is not None and members is not None:
+                found[snapshot] = members
     return found
 
 
 def _with_user_data(key: bytes | None, value: bytes) -> frozenset[str] | None:
-    """The members that a recorded generation gives user data; None where these bytes are none."""
+    """Return the members that a recorded generation gives user data; None if these bytes are not a generation."""
     try:
         record = decode(key, value).value
         if not isinstance(record, GroupMetadata):
@@ -368,10 +356,7 @@ def _rejected(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
         "SELECT t.cluster_id, t.group_id, t.log_partition, t.offset, t.code, t.message FROM current_quarantine t "
         f"WHERE {condition} AND t.group_id IS NOT NULL ORDER BY t.offset, t.code, t.message"
     )
-    found: dict[GroupKey, list[Record]] = {}
-    for row in records(reader, query, **values):
-        found.setdefault(group_of(row), []).append(row)
-    return found
+    return by_group(records(reader, query, **values))
 
 
 def _unread(state: Record, rejected: Sequence[Record]) -> str | None:
@@ -383,7 +368,7 @@ def _unread(state: Record, rejected: Sequence[Record]) -> str | None:
 
 
 def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
-    """Members of classic groups whose group had several assignors (`a`, `b`), or that subscribed anew (`c`, `d`)."""
+    """Return members whose classic group had several assignors (`a`, `b`), or that changed topics (`c`, `d`)."""
     condition, values = within.where("s.")
     of_groups, _ = within.of_groups("m.")
     topics = "array_join(array_sort(coalesce(m.topics, s.shared_topics)), ' ')"
@@ -394,15 +379,12 @@ def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
         f"WHERE {condition} AND {of_groups} AND s.group_type = '{CLASSIC}' "
         "GROUP BY m.cluster_id, m.group_id, m.member_id"
     )
-    found: dict[GroupKey, list[Record]] = {}
     differing = f"SELECT * FROM ({query}) q WHERE q.a <> q.b OR q.c <> q.d ORDER BY q.member_id"
-    for row in records(reader, differing, **values):
-        found.setdefault(group_of(row), []).append(row)
-    return found
+    return by_group(records(reader, differing, **values))
 
 
 def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
-    """Groups that never settle, or that rebalance OFTEN within an hour of the period."""
+    """Return groups that never settle, or that rebalance OFTEN within an hour of the period."""
     found = {group: f"{most:,} rebalances within an hour" for group, most in busy(reader, within, OFTEN).items()}
     for run in restless(reader, recorded(within)):
         first, last = run.generations[0], run.generations[-1]
@@ -411,3 +393,158 @@ def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
             f"{len(run.generations):,} generations in {lasted} with nothing changed that the log holds"
         )
     return found
+
+
+# What stands between one recorded group and KIP-848: `core.conversion`'s reasons, with the evidence of each.
+
+KNOWN_ASSIGNORS = frozenset(name for each in LIBRARIES.values() for name in each.assignors)
+NAMED = 3
+"""Members or topics that an evidence names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a ledger knows of a group beside its last state.
+
+    `user_data`: members whose recorded assignment has some; None: the record's bytes are not kept. `assignors` and
+    `subscriptions`: members that had several in the period without a restart, with those. `unread`: a later record that
+    is in quarantine. `storm`: what says that it is one.
+    """
+
+    user_data: frozenset[str] | None = frozenset()
+    assignors: Mapping[str, tuple[str, ...]] | None = None
+    subscriptions: frozenset[str] = frozenset()
+    storm: str | None = None
+    unread: str | None = None
+
+
+def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Iterator[Hindrance]:
+    """Find what prevents a conversion, from the last state with members; `state` also has `is_empty`: it is by now.
+
+    Of a group that is converted already only what is left to do.
+    """
+    if state["group_type"] == CONSUMER:
+        yield from _of_converted(members)
+        return
+    if state["group_type"] != CLASSIC or state["protocol_type"] not in CONSUMERS:
+        yield _reason(c.NOT_CONSUMERS, f"the protocol type is {state['protocol_type']!r}")
+        return
+    if not members:
+        yield _reason(c.NO_MEMBERS_RECORDED, "no record of it in the ledger has a member")
+        return
+    if state["assignor"] == STREAMS:
+        instead = "docs/guides/decide/kip-848-readiness.md says what to do instead"
+        yield _reason(c.IS_STREAMS, f"the assignor is {STREAMS!r}: {instead}")
+        return
+    if state["is_empty"]:
+        yield _reason(c.EMPTY_NOW, "what is said here is of its last members")
+    yield from _of_assignor(state, seen)
+    yield from _of_clients(state, members)
+    yield from _of_members(state, members, seen)
+    if seen.storm is not None:
+        yield _reason(c.REBALANCE_STORM, seen.storm)
+
+
+def _reason(obstacle: Obstacle, evidence: str) -> Hindrance:
+    return Hindrance(obstacle.code, obstacle.effect, evidence)
+
+
+def _of_converted(members: Sequence[Record]) -> Iterator[Hindrance]:
+    classic = [row["member_id"] for row in members if row["subscription_version"] is not None]
+    if classic:
+        text = f"{len(classic):,} of {len(members):,} members are classic: {few(_short(classic))}"
+        yield _reason(c.MIXED_MEMBERS, text)
+
+
+def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:
+    assignor = state["assignor"]
+    if not state["complete"]:
+        yield _reason(c.INCOMPLETE_RECORD, "no verdict rests on the last record")
+    if seen.unread is not None:
+        yield _reason(c.RECORD_NOT_READ, seen.unread)
+    if assignor not in KNOWN_ASSIGNORS:
+        yield _reason(c.CUSTOM_ASSIGNOR, f"the assignor is {assignor!r}")
+    if seen.user_data is None:
+        yield _reason(c.ASSIGNMENT_NOT_KEPT, f"the bytes of {state['snapshot_id']} are not in `log_records`")
+    elif seen.user_data:
+        text = f"{assignor} wrote some for {len(seen.user_data):,} of {state['members']:,} members"
+        yield _reason(c.ASSIGNMENT_HAS_USER_DATA, f"{text}: {few(_short(seen.user_data))}")
+    if seen.assignors:
+        [member, *_] = _short(seen.assignors)
+        more = f"; so did {len(seen.assignors) - 1:,} more" if len(seen.assignors) > 1 else ""
+        names = " and under ".join(seen.assignors[min(seen.assignors)])
+        yield _reason(c.SEVERAL_ASSIGNORS, f"{member} took part under {names}{more}")
+
+
+def _of_clients(state: Record, members: Sequence[Record]) -> Iterator[Hindrance]:
+    lacking: dict[str, list[str]] = {}
+    strangers, unread = [], dict[str, list[str]]()
+    for row in members:
+        version = row["subscription_version"]
+        if version is None or not 0 <= version <= NEWEST_VERSION:
+            what = "an empty subscription" if version is None else f"version {version} of the subscription"
+            unread.setdefault(what, []).append(row["member_id"])
+            continue
+        known = libraries(state["assignor"], version, row["user_data"])
+        if not known:
+            strangers.append(row["member_id"])
+        elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA_WRITER}):
+            lacking.setdefault(" or ".join(named_writers(known, version)), []).append(row["member_id"])
+    for named, those in sorted(unread.items()):
+        yield _reason(c.SUBSCRIPTION_NOT_KNOWN, f"{few(_short(those))} {_writes(those)} {named}")
+    for named, those in sorted(lacking.items()):
+        yield _reason(c.CLIENT_LACKS_KIP_848, f"{few(_short(those))} {_writes(those)} as {named}")
+    if strangers and state["assignor"] in KNOWN_ASSIGNORS:
+        yield _reason(c.CLIENT_NOT_KNOWN, f"{few(_short(strangers))} {_writes(strangers)} as none of them")
+
+
+def _of_members(state: Record, members: Sequence[Record], seen: Evidence) -> Iterator[Hindrance]:
+    static = sorted(row["group_instance_id"] for row in members if row["group_instance_id"] is not None)
+    if static:
+        yield _reason(c.STATIC_MEMBERS, f"{len(static):,} of {len(members):,} members: {few(static)}")
+    if state["shared_topics"] is None:
+        kinds = {tuple(sorted(set(row["topics"] or ()))) for row in members}
+        if len(kinds) > 1:
+            yield _reason(c.SUBSCRIPTIONS_DIFFER, f"{len(kinds):,} subscriptions in {len(members):,} members")
+    if seen.subscriptions:
+        yield _reason(c.MAY_BE_A_PATTERN, few(_short(seen.subscriptions)))
+
+
+def copartitioned(group: GroupBefore, afresh: Mapping[str, Owned]) -> Hindrance | None:
+    """Find COPARTITIONED: topics of one partition count lie side by side, and do not under `uniform` dealt `afresh`."""
+    before = {each.member_id: each.owned for each in group.members}
+    sizes: dict[int, list[str]] = {}
+    for topic, (_, count) in sorted(group.listed.items()):
+        sizes.setdefault(count, []).append(topic)
+    for count, topics in sorted(sizes.items()):
+        if count < 2 or len(topics) < 2 or len(before) < 2 or _apart(before, topics, count):
+            continue
+        apart = _apart(afresh, topics, count)
+        if apart:
+            each = f"{few(topics)} ({count:,} partitions each)"
+            return _reason(c.COPARTITIONED, f"{each}: dealt afresh, `uniform` parts {apart:,} of {count:,} numbers")
+    return None
+
+
+def _apart(owned: Mapping[str, Owned], topics: Sequence[str], count: int) -> int:
+    """Count partition numbers whose owners differ from topic to topic, or that nobody has."""
+    owner = {place: member for member, places in owned.items() for place in places}
+    numbers = ({owner.get((topic, number)) for topic in topics} for number in range(count))
+    return sum(len(owners) > 1 or None in owners for owners in numbers)
+
+
+def few(names: Sequence[str]) -> str:
+    """Format as `a, b, c and 4 more`."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
+
+
+def _short(member_ids: Iterable[str]) -> list[str]:
+    """Shorten ids, in their order, as far as they remain different."""
+    names = sorted(member_ids)
+    short = shortened(names)
+    return [short[name] for name in names]
+
+
+def _writes(those: Sequence[str]) -> str:
+    return "writes" if len(those) == 1 else "write"

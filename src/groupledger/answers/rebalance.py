@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import computed, listed, shown
 from groupledger.answers.generations import CLASSIC, Selection, select
 from groupledger.answers.ownership import absences
-from groupledger.answers.rows import held, matching, one_of, records
-from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of
+from groupledger.answers.rows import from_row, group_of, held, matching, one_of, records
+from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of, spans
 from groupledger.answers.states import CONSUMER, states
-from groupledger.core.protocol.client_library import libraries, named_writers
+from groupledger.core.protocol.compatibility import libraries, named_writers
 from groupledger.core.rebalance.registry import Attributed
 
 if TYPE_CHECKING:
@@ -30,20 +31,22 @@ class MemberMove:
     `is_away`: a static member (KIP-848) that left for the time being and keeps its partitions.
     """
 
-    member_id: str
+    member_id: str = field(metadata=shown("member", named=True))
     client_id: str | None
     group_instance_id: str | None
     stays: bool
-    held: tuple[NamedPartition, ...]
-    assigned: tuple[NamedPartition, ...]
+    held: tuple[NamedPartition, ...] = field(metadata=shown("held", text=spans))
+    assigned: tuple[NamedPartition, ...] = field(metadata=shown("assigned", text=spans))
     is_away: bool = False
 
     @property
+    @computed("added", text=spans, in_frames=True)
     def added(self) -> tuple[NamedPartition, ...]:
         """Assigned and not held before."""
         return tuple(sorted(set(self.assigned) - set(self.held)))
 
     @property
+    @computed("revoked", text=spans, in_frames=True)
     def revoked(self) -> tuple[NamedPartition, ...]:
         """Held before and no longer assigned."""
         return tuple(sorted(set(self.held) - set(self.assigned)))
@@ -73,7 +76,7 @@ class Rebalance:
     """A snapshot against the one before it, in facts; `results` and `findings` are ours.
 
     `gaps` are those of the log between the two, `topics_not_listed` topics of which no listing knew at the time: what
-    rests on their partition counts cannot be told. `others`: other rebalances to this generation. `leader_writes`: the
+    rests on their partition counts is not known. `others`: other rebalances to this generation. `leader_writes`: the
     client libraries that write what the leader of a classic group wrote as a member; empty: none that is known.
     """
 
@@ -89,7 +92,7 @@ class Rebalance:
     state: str
     complete: bool
     observed_at: datetime
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     results: tuple[Result, ...]
     findings: tuple[str, ...]
     same_generation: tuple[str, ...]
@@ -117,9 +120,9 @@ class Rebalance:
 
 
 def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Rebalance:
-    """The rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last one.
+    """Return the rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last one.
 
-    Of several records with one generation the first of the last incarnation is told (a rewrite computed nothing), of a
+    Of several records with one generation it is the first of the last incarnation (a rewrite computed nothing), of a
     KIP-848 epoch the settled one against that of the epoch before; `same_generation` names the others.
     """
     return with_states(reader, group_id, cluster, Selection(generation))[0]
@@ -133,24 +136,20 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
     ids = [each for each in (snapshot_id, previous) if each is not None]
     results = _results(reader, chosen, ids)
     known = states(reader, condition, values, ids, computed=False).with_results(results)
-    if previous is not None:  # the first state has no causes to be told from it
+    if previous is not None:  # the causes of the first state need none
         known = known.with_given(reader, condition, values)
-    before, after = known.pair(chosen["cluster_id"], group_id, previous, snapshot_id)
-    told = Rebalance(
-        cluster_id=chosen["cluster_id"],
-        group_id=group_id,
-        group_type=chosen["group_type"],
-        snapshot_id=snapshot_id,
-        snapshot_kind=chosen["snapshot_kind"],
-        incarnation=chosen["incarnation"],
+    before, after = known.pair(*group_of(chosen), previous, snapshot_id)
+    found = from_row(
+        Rebalance,
+        chosen,
         generation=chosen["number"],
         previous_snapshot_id=previous,
-        assignor=chosen["assignor"],
-        state=chosen["state"],
-        complete=chosen["complete"],
-        observed_at=chosen["observed_at"],
         members=_with_absences(reader, chosen, moves(() if before is None else before.members, after.members)),
-        results=tuple(_result(row) for row in results if row["snapshot_id"] == snapshot_id),
+        results=tuple(
+            from_row(Result, row, attributed_to=None if row["attributed_to"] is None else tuple(row["attributed_to"]))
+            for row in results
+            if row["snapshot_id"] == snapshot_id
+        ),
         findings=_findings(reader, chosen),
         same_generation=tuple(row["snapshot_id"] for row in same_number),
         others=others,
@@ -158,13 +157,13 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
         topics_not_listed=tuple(known.unlisted(chosen["cluster_id"], after)),
         leader_writes=_leader_writes(reader, chosen),
     )
-    return told, known
+    return found, known
 
 
 def moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> tuple[MemberMove, ...]:
-    """Member rows of two snapshots -> who moved what, in member order; members that left come last.
+    """Compare member rows of two snapshots: who moved what, in member order; members that left come last.
 
-    A static member is the same one under a new member id: its `group_instance_id` tells.
+    A static member is the same one under a new member id: it has the same `group_instance_id`.
     """
     earlier = {_identity(row): row for row in before}
     stayed = tuple(_move(row, earlier.pop(_identity(row), None), stays=True) for row in after)
@@ -195,7 +194,7 @@ def _with_absences(reader: Reader, chosen: Record, members: tuple[MemberMove, ..
     later = f"SELECT 1 FROM current_group_snapshots t WHERE {condition} AND t.offset > :offset LIMIT 1"
     if records(reader, later, **values, offset=chosen["offset"]):
         return members
-    known = absences(reader, (chosen["cluster_id"], chosen["group_id"]), -1)
+    known = absences(reader, group_of(chosen), -1)
     return tuple(replace(each, is_away=known.get(each.member_id) is not None) for each in members)
 
 
@@ -211,12 +210,6 @@ def _results(reader: Reader, chosen: Record, snapshot_ids: list[str]) -> list[Re
     return records(reader, query, **values, **ids)
 
 
-def _result(row: Record) -> Result:
-    names = row["attributed_to"]
-    known = {name: row[name] for name in Result.__slots__}
-    return Result(**known | {"attributed_to": None if names is None else tuple(names)})
-
-
 def _leader_writes(reader: Reader, chosen: Record) -> tuple[str, ...]:
     """Return the client libraries that write the leader's subscription."""
     condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
@@ -224,14 +217,9 @@ def _leader_writes(reader: Reader, chosen: Record) -> tuple[str, ...]:
         "SELECT m.subscription_version AS version, m.user_data FROM (SELECT * FROM current_group_snapshots t WHERE "
         f"{condition}) s JOIN (SELECT * FROM current_member_snapshots t WHERE {condition}) m ON m.member_id = s.leader"
     )
-    found = records(reader, query, **values) if chosen["group_type"] == CLASSIC else []
-    return next(
-        (
-            named_writers(libraries(chosen["assignor"], row["version"], row["user_data"]), row["version"])
-            for row in found
-        ),
-        (),
-    )
+    for row in records(reader, query, **values) if chosen["group_type"] == CLASSIC else []:
+        return named_writers(libraries(chosen["assignor"], row["version"], row["user_data"]), row["version"])
+    return ()
 
 
 def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:
@@ -241,19 +229,15 @@ def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:
 
 
 def _end_of_incarnation_before(reader: Reader, chosen: Record) -> int:
-    if chosen["incarnation"] <= 1:
-        return -1
     condition, values = _of_group(chosen)
-    query = (
-        f"SELECT max(t.offset) AS last FROM current_group_snapshots t WHERE {condition} "
-        "AND t.incarnation < :incarnation"
-    )
-    [row] = records(reader, query, **values, incarnation=chosen["incarnation"])
-    return -1 if row["last"] is None else int(row["last"])
+    query = f"SELECT max(t.offset) AS last FROM current_group_snapshots t WHERE {condition} "
+    query += "AND t.incarnation < :incarnation"
+    [row] = records(reader, query, **values, incarnation=chosen["incarnation"]) if chosen["incarnation"] > 1 else [{}]
+    return -1 if row.get("last") is None else int(row["last"])
 
 
 def _gaps(reader: Reader, chosen: Record, before: Side | None) -> tuple[str, ...]:
-    """Gaps of the group's history behind the snapshot before, and of its log partition, up to this one.
+    """Return gaps of the group's history behind the snapshot before, and of its log partition, up to this one.
 
     The first snapshot of an incarnation has none before it: they are those behind the incarnation before.
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import cluster_of
 from groupledger.answers.names import commits_left_out
 from groupledger.answers.rows import matching, one_of, records
@@ -40,7 +42,7 @@ class RecordedHistory:
 
 
 def recorded_history(reader: Reader, group_id: str, cluster: str | None = None) -> RecordedHistory:
-    """Every snapshot of the group and its members. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP."""
+    """Return all snapshots of the group and members. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP."""
     cluster_id = cluster_of(reader, group_id, cluster)
     condition, values = matching("t.", cluster_id=cluster_id, group_id=group_id)
     groups = _rows(reader, GroupSnapshotRow, f"current_group_snapshots t WHERE {condition}", "log_partition", values)
@@ -49,7 +51,7 @@ def recorded_history(reader: Reader, group_id: str, cluster: str | None = None) 
 
 
 def group_log(reader: Reader, group_id: str, cluster_id: str, log_partition: int) -> RecordedLog:
-    """The records of a group, decoded: those in the partition of `__consumer_offsets` that its history is of."""
+    """Return the records of a group, decoded: those in the partition of `__consumer_offsets` that its history is of."""
     condition, values = matching("t.", cluster_id=cluster_id, group_id=group_id, log_partition=log_partition)
     found = records(
         reader,
@@ -62,25 +64,22 @@ def group_log(reader: Reader, group_id: str, cluster_id: str, log_partition: int
 
 
 def _rows(reader: Reader, kind: type[R], rows: str, order: str, values: dict[str, Value]) -> list[R]:
-    """Rows as the fold has them: moments in milliseconds, lists and structs as tuples."""
+    """Return rows as the fold has them: moments in milliseconds, lists and structs as tuples."""
     columns = ", ".join(f"t.{name}" for name in kind._fields)
     found = records(reader, f"SELECT {columns} FROM {rows} ORDER BY t.offset, t.{order}", **values)
-    return [kind(*(_value(name, row[name]) for name in kind._fields)) for row in found]
+    read: dict[str, Any] = {name: millis if name == "observed_at" else as_tuples for name in kind._fields}
+    return [kind(*(of(row[name]) for name, of in read.items())) for row in found]
 
 
-def _value(name: str, value: Any) -> Any:
-    return millis(value) if name == "observed_at" else as_tuples(value)
-
-
-# Members of a recorded group as `plan-migration` rehearses them, and as `simulate --from-ledger` goes on with them.
+# Members of a recorded group as `plan-migration` rehearses them, and as `simulate --from-ledger` continues with them.
 
 
 def recorded_members(
     reader: Reader, group_id: str, cluster: str | None = None, library: str | None = None
 ) -> tuple[RecordedGroup, dict[str, int]]:
-    """The group as it last had members, and the partitions of those of its topics that a listing names.
+    """Return the group as it last had members, and the partitions of those of its topics that a listing names.
 
-    `library`: that of all members of whom the log does not tell it. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and
+    `library`: that of all members for which the log does not show it. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and
     as `recorded_group`.
     """
     history = recorded_history(reader, group_id, cluster)
@@ -163,7 +162,7 @@ class GroupHandOvers:
     group_id: str
     since: datetime | None
     until: datetime | None
-    hand_overs: tuple[HandOver, ...]
+    hand_overs: tuple[HandOver, ...] = field(metadata=listed(HandOver))
     counts: dict[str, int]
     notes: tuple[str, ...]
 
@@ -178,9 +177,14 @@ def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> Gr
     log = group_log(reader, group_id, history.cluster_id, history.groups[-1].log_partition)
     left_out = commits_left_out(reader, history.cluster_id)
     if not log.commits:
-        raise _no_commits(group_id, left_out)
+        why = "it commits nothing to Kafka, or its commits were left out of what was read"
+        if left_out:
+            kept = "set sources[].offset_commits to keep them"
+            why = f"{left_out:,} commits of its cluster were read and left out: {kept}"
+        raise Fault(NO_COMMITS, f"the ledger has no offset commit of group {group_id!r}: {why}")
     kept_from = log.commits[0].log_offset if left_out else None
-    found = sorted(_judged(history, log, _missing(reader, history), kept_from), key=_order)
+    order = attrgetter("given_up_at", "topic", "partition", "from_member_id")
+    found = sorted(_judged(history, log, _missing(reader, history), kept_from), key=order)
     chosen = tuple(
         each
         for each in found
@@ -194,12 +198,8 @@ def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> Gr
     )
 
 
-def _order(each: HandOver) -> tuple[datetime, str, int, str]:
-    return each.given_up_at, each.topic, each.partition, each.from_member_id
-
-
 def _judged(history: RecordedHistory, log: RecordedLog, missing: Gaps, kept_from: int | None) -> Iterator[HandOver]:
-    """`kept_from`: the first position from which commits were kept; None: from the beginning."""
+    """Judge each hand-over; `kept_from`: the first position from which commits were kept; None: from the beginning."""
     commits = log.by_partition()
     without_members = [each.offset for each in history.groups if each.members == 0]
     for partition, some in tenures(history.groups, history.members, log.topics).items():
@@ -245,7 +245,7 @@ class Gaps:
     begins_late: tuple[int, ...]
 
     def hold_all(self, one: TenureCommits, following: TenureCommits | None) -> bool:
-        """Whether no record is missing from when a member took a partition to when the next one did.
+        """Return whether no record is missing from when a member took a partition to when the next one did.
 
         A member of the first snapshot may have had it before: it is known to have committed nothing only if it was
         there from the beginning.
@@ -257,27 +257,12 @@ class Gaps:
 
 
 def _missing(reader: Reader, history: RecordedHistory) -> Gaps:
-    which, values = one_of("t.kind", "kind", list(MISSING))
-    group = history.groups[-1].group_id
-    found = records(
-        reader,
-        f"SELECT t.kind, t.offset FROM current_coverage t WHERE t.cluster_id = :cluster AND t.group_id = :of_group "
-        f"AND {which} ORDER BY t.offset",
-        cluster=history.cluster_id,
-        of_group=group,
-        **values,
-    )
-    places = [(row["kind"] == BEGINS_LATE, row["offset"]) for row in found]
-    return Gaps(tuple(place for late, place in places if not late), tuple(place for late, place in places if late))
-
-
-def _no_commits(group_id: str, left_out: int) -> Fault:
-    told = f"the ledger has no offset commit of group {group_id!r}"
-    if left_out:
-        why = f"{left_out:,} commits of its cluster were read and left out: set sources[].offset_commits to keep them"
-    else:
-        why = "it commits nothing to Kafka, or its commits were left out of what was read"
-    return Fault(NO_COMMITS, f"{told}: {why}")
+    which, kinds = one_of("t.kind", "kind", MISSING)
+    condition, values = matching("t.", cluster_id=history.cluster_id, group_id=history.groups[-1].group_id)
+    query = f"SELECT t.kind, t.offset FROM current_coverage t WHERE {condition} AND {which} ORDER BY t.offset"
+    found = records(reader, query, **values, **kinds)
+    late, others = ([row["offset"] for row in found if (row["kind"] == BEGINS_LATE) is of] for of in (True, False))
+    return Gaps(tuple(others), tuple(late))
 
 
 def _notes(chosen: tuple[HandOver, ...], left_out: int) -> Iterator[str]:

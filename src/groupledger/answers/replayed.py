@@ -1,4 +1,4 @@
-"""History under another assignor beside what happened, group by group: two scenarios of the same snapshots.
+"""History under another assignor beside the recorded one, group by group: two scenarios of the same snapshots.
 
 One is `recorded`, the step from what members held to what was recorded; the other a scenario of `assign` with
 `assign.carried`, in which each snapshot starts from the assignor's own answer at the one before.
@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.rows import records
-from groupledger.answers.scope import Scope, any_members, gaps, scope, why_empty
+from groupledger.answers.rows import group_of, records, steps
+from groupledger.answers.scope import Scope, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
 
 HAPPENED = "recorded"
 _COUNTED = ("revoked", "follow_ups", "spread")
+NONE_THERE = "no rebalance of a classic consumer group lies there: of others the coordinator decides (KIP-848)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +70,13 @@ class Replayed:
 
 
 def replayed(reader: Reader, asked: RequestedScope, scenario: str, limit: int) -> Replayed:
-    """Compare a scenario with what happened. Raises as `scope.scope`."""
+    """Compare a scenario with the recorded history. Raises as `scope.scope`."""
     within = scope(reader, asked)
     gained = _gained(reader, within, scenario)
     groups = sorted((_group(row, gained) for row in _by_group(reader, within, scenario)), key=_order)
     refused = sum(group.refused for group in groups)
-    notes = [*(() if groups else (_why_empty(reader, within),)), *gaps(reader, within)]
+    why = () if groups else (why_empty(reader, within, with_members=NONE_THERE),)
+    notes = [*why, *gaps(reader, within)]
     if refused:
         notes.append(f"{refused:,} rebalances the assignor gives no answer to: `groupledger show --quarantine`")
     return Replayed(
@@ -94,15 +96,15 @@ def _order(group: ReplayedGroup) -> tuple[int, int, str, str]:
     return -abs(was.gained - then.gained), -abs(was.revoked - then.revoked), group.cluster_id, group.group_id
 
 
-def _group(row: Record, gained: Mapping[tuple[str, str], int]) -> ReplayedGroup:
-    key = row["cluster_id"], row["group_id"]
+def _group(row: Record, gained: Mapping[GroupKey, int]) -> ReplayedGroup:
+    key = group_of(row)
     happened = Course(gained=gained.get(key, 0), **{name: row[f"h_{name}"] for name in _COUNTED})
     then = Course(gained=row["x_gained"], **{name: row[f"x_{name}"] for name in _COUNTED})
     return ReplayedGroup(*key, row["rebalances"], row["refused"], happened, then)
 
 
-def _both(within: Scope, scenario: str, columns: str) -> tuple[str, dict[str, Value]]:
-    """A row a rebalance that both scenarios have, with members, and no rewrite."""
+def _both(within: Scope, scenario: str, columns: str) -> Query:
+    """Select the rebalances that both scenarios have, with members, and no rewrites."""
     condition, values = within.where("x.")
     same = "h.cluster_id = x.cluster_id AND h.group_id = x.group_id AND h.snapshot_id = x.snapshot_id"
     refused = "CASE WHEN x.outcome IN ('REJECTED', 'NOT_RECOMPUTED') OR h.outcome = 'REJECTED' THEN 1 ELSE 0 END"
@@ -115,7 +117,7 @@ def _both(within: Scope, scenario: str, columns: str) -> tuple[str, dict[str, Va
 
 
 def _by_group(reader: Reader, within: Scope, scenario: str) -> list[Record]:
-    """A row a group: what both scenarios count."""
+    """Return a row per group: what both scenarios count."""
     names = [f"{side}_{name}" for side in "hx" for name in _COUNTED]
     columns = "".join(f", {_value(side, name)} AS {side}_{name}" for side in "hx" for name in _COUNTED)
     rows, values = _both(within, scenario, f"{columns}, x.added AS x_gained")
@@ -131,8 +133,8 @@ def _by_group(reader: Reader, within: Scope, scenario: str) -> list[Record]:
     )
 
 
-def _gained(reader: Reader, within: Scope, scenario: str) -> dict[tuple[str, str], int]:
-    """By group, how often a partition was recorded for another member than the last one, in the same rebalances.
+def _gained(reader: Reader, within: Scope, scenario: str) -> dict[GroupKey, int]:
+    """Count by group how often a partition was recorded for another member than the last one, in the same rebalances.
 
     A cooperative group gives a partition up in one generation and hands it over in the next: it changes hands once.
     """
@@ -140,29 +142,22 @@ def _gained(reader: Reader, within: Scope, scenario: str) -> dict[tuple[str, str
     counted, values = _both(within, scenario, "")
     place = "t.cluster_id, t.group_id, coalesce(t.topic_id, t.topic), t.partition"
     order = "t.offset, CASE WHEN t.to_member_id IS NULL THEN 0 ELSE 1 END"
-    changes = (
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.to_member_id, coalesce(t.from_member_id, "
-        f"lag(t.from_member_id) OVER (PARTITION BY {place} ORDER BY {order})) AS last_member_id "
-        f"FROM current_ownership_changes t WHERE {condition}"
-    )
-    named = (
-        "SELECT t.cluster_id, t.group_id, t.member_id, max(t.group_instance_id) AS instance "
-        f"FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL "
-        "GROUP BY t.cluster_id, t.group_id, t.member_id"
-    )
     of = "{0}.cluster_id = c.cluster_id AND {0}.group_id = c.group_id AND {0}.member_id = c.{1}"
-    rows = records(
-        reader,
-        f"SELECT c.cluster_id, c.group_id, count(*) AS gained FROM ({changes}) c "
-        f"JOIN ({counted}) r ON r.cluster_id = c.cluster_id AND r.group_id = c.group_id "
-        "AND r.snapshot_id = c.snapshot_id AND r.refused = 0 "
-        f"LEFT JOIN ({named}) a ON {of.format('a', 'last_member_id')} "
-        f"LEFT JOIN ({named}) b ON {of.format('b', 'to_member_id')} "
+    query = steps(
+        changes="SELECT t.cluster_id, t.group_id, t.snapshot_id, t.to_member_id, coalesce(t.from_member_id, "
+        f"lag(t.from_member_id) OVER (PARTITION BY {place} ORDER BY {order})) AS last_member_id "
+        f"FROM current_ownership_changes t WHERE {condition}",
+        static="SELECT t.cluster_id, t.group_id, t.member_id, max(t.group_instance_id) AS instance "
+        f"FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL "
+        "GROUP BY t.cluster_id, t.group_id, t.member_id",
+        gained=f"SELECT c.cluster_id, c.group_id, count(*) AS gained FROM changes c JOIN ({counted}) r "
+        "ON r.cluster_id = c.cluster_id AND r.group_id = c.group_id AND r.snapshot_id = c.snapshot_id "
+        f"AND r.refused = 0 LEFT JOIN static a ON {of.format('a', 'last_member_id')} "
+        f"LEFT JOIN static b ON {of.format('b', 'to_member_id')} "
         "WHERE c.to_member_id IS NOT NULL AND (c.last_member_id IS NULL OR coalesce(a.instance, c.last_member_id) <> "
         "coalesce(b.instance, c.to_member_id)) GROUP BY c.cluster_id, c.group_id",
-        **(values | of_groups),
     )
-    return {(row["cluster_id"], row["group_id"]): row["gained"] for row in rows}
+    return {group_of(row): row["gained"] for row in records(reader, query, **(values | of_groups))}
 
 
 def _value(side: str, name: str) -> str:
@@ -175,9 +170,3 @@ def _value(side: str, name: str) -> str:
 
 def _sum(courses: list[Course]) -> Course:
     return Course(**{name: sum(getattr(each, name) for each in courses) for name in ("gained", *_COUNTED)})
-
-
-def _why_empty(reader: Reader, within: Scope) -> str:
-    if any_members(reader, within):
-        return "no rebalance of a classic consumer group lies there: of others the coordinator decides (KIP-848)"
-    return why_empty(reader, within)

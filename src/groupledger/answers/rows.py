@@ -1,12 +1,12 @@
-"""Who answers queries, and their answers as plain Python values."""
+"""Who answers queries, and their answers as plain Python values; the parts that queries are put together from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from arro3.core import DataType
 
@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from arro3.core import ChunkedArray, Table
 
 
+T = TypeVar("T")
 Value = str | int | datetime
 Record = dict[str, Any]
+Query = tuple[str, dict[str, Value]]
+"""SQL, and the values that it names."""
 GroupKey = tuple[str, str]
 """Cluster and group."""
+MOST_ASKED = 1_000
+"""Snapshots, or groups, that one query names."""
 _READS = re.compile(
     r"(?:\s|--[^\n]*\n)*(?:explain\s+(?:analyze\s+|verbose\s+)*)?\(*\s*(?:select|with|values|describe|show)\b",
     re.IGNORECASE,
@@ -41,22 +46,41 @@ class Reader(Protocol):
     """
 
     def query(self, sql: str, /, **values: Value) -> Table:
-        """The rows of a query; `:name` in it stands for the value of that name."""
+        """Return the rows of a query; `:name` in it stands for the value of that name."""
         ...
 
     def kept(self, sql: str, /, **values: Value) -> AbstractContextManager[str]:
-        """Work out a query once, for several others: the name of the table of its rows, until the context ends."""
+        """Compute a query once, for several others: the name of the table of its rows, until the context ends."""
         ...
 
 
 def records(reader: Reader, sql: str, **values: Value) -> list[Record]:
-    """The rows of a query as dicts; moments in UTC, structs and maps as dicts."""
+    """Return the rows of a query as dicts; moments in UTC, structs and maps as dicts."""
     found = reader.query(sql, **values)
     return [dict(zip(found.schema.names, row, strict=True)) for row in rows_of(found)]
 
 
+def group_of(row: Mapping[str, Any]) -> GroupKey:
+    """Return the cluster and the group that a row is about."""
+    return row["cluster_id"], row["group_id"]
+
+
+def by_group(rows: Iterable[Record]) -> dict[GroupKey, list[Record]]:
+    """Gather the rows of each group, in their order."""
+    found: dict[GroupKey, list[Record]] = {}
+    for row in rows:
+        found.setdefault(group_of(row), []).append(row)
+    return found
+
+
+def from_row(kind: type[T], row: Mapping[str, Any], /, **more: Any) -> T:
+    """Make a dataclass from the columns that are named as its fields, and from `more`."""
+    names: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]  # a dataclass with slots
+    return kind(**{name: row[name] for name in names if name not in more}, **more)
+
+
 def rows_of(table: Table, limit: int | None = None) -> list[tuple[Any, ...]]:
-    """The rows as tuples, or the first of them; moments in UTC, structs and maps as dicts."""
+    """Return the rows as tuples, or the first of them; moments in UTC, structs and maps as dicts."""
     if limit is not None:
         table = table.slice(0, min(limit, table.num_rows))
     return list(zip(*map(_values, table.columns), strict=True))
@@ -79,28 +103,29 @@ def _values(column: ChunkedArray) -> list[Any]:
 
 
 def require_query(sql: str) -> None:
-    """Raise Fault("SQL_INVALID") for what is no query: either engine would run statements that write."""
+    """Raise Fault("SQL_INVALID") for anything but a query: either engine would run statements that write."""
     if not _READS.match(sql):
         expected = "expected a query: SELECT ..., WITH ... or EXPLAIN ..."
         raise Fault("SQL_INVALID", f"got {sql.strip()[:60]!r}; {expected}")
 
 
 def filled(sql: str, values: Mapping[str, Value], text: Callable[[str], str]) -> str:
-    """The query with its values in place, `text` as the engine writes one: neither engine takes them apart.
+    """Put the values into a query, `text` as the engine writes one: neither engine takes them apart.
 
     delta-rs's has no parameters, and Spark's are lost in Delta's parser (Spark 4.2, Delta 4.4).
     """
-    return _VALUE.sub(lambda found: _literal(values[found[1]], text), sql) if values else sql
+
+    def literal(found: re.Match[str]) -> str:
+        value = values[found[1]]
+        if isinstance(value, datetime):
+            return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
+        return str(value) if isinstance(value, int) else text(value)
+
+    return _VALUE.sub(literal, sql) if values else sql
 
 
-def _literal(value: Value, text: Callable[[str], str]) -> str:
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
-    return str(value) if isinstance(value, int) else text(value)
-
-
-def matching(prefix: str, **wanted: Value | None) -> tuple[str, dict[str, Value]]:
-    """A condition that columns have these values, and the values; None asks for nothing.
+def matching(prefix: str, **wanted: Value | None) -> Query:
+    """Require that columns have these values: a condition, and the values; None asks for nothing.
 
     `matching("t.", group_id="pay", cluster_id=None)` -> `("t.group_id = :group_id", {"group_id": "pay"})`
     """
@@ -108,8 +133,8 @@ def matching(prefix: str, **wanted: Value | None) -> tuple[str, dict[str, Value]
     return " AND ".join(f"{prefix}{name} = :{name}" for name in values) or "true", values
 
 
-def alike(column: str, name: str, pattern: str | None) -> tuple[str, dict[str, Value]]:
-    """A condition that a column is this text, in which `*` is any characters and `?` any one; None asks for nothing.
+def alike(column: str, name: str, pattern: str | None) -> Query:
+    """Require that a column is this text, in which `*` is any characters and `?` any one; None asks for nothing.
 
     In a pattern `[*]`, `[?]` and `[[]` are these characters themselves.
     """
@@ -117,28 +142,57 @@ def alike(column: str, name: str, pattern: str | None) -> tuple[str, dict[str, V
         return "true", {}
     if not is_pattern(pattern):
         return f"{column} = :{name}", {name: pattern}
-    return f"{column} LIKE :{name}", {name: _PATTERN.sub(_like, pattern)}
-
-
-def _like(found: re.Match[str]) -> str:
-    """A part of a pattern as SQL has it."""
-    return found["itself"] or {"*": "%", "?": "_"}.get(found[0], f"\\{found[0]}")
+    like = {"*": "%", "?": "_"}
+    text = _PATTERN.sub(lambda found: found["itself"] or like.get(found[0], f"\\{found[0]}"), pattern)
+    return f"{column} LIKE :{name}", {name: text}
 
 
 def exactly(name: str) -> str:
-    """The pattern that is like this one name alone."""
+    """Return the pattern that is like this one name alone."""
     return re.sub(r"([*?\[])", r"[\1]", name) if is_pattern(name) else name
 
 
+def of_groups(prefix: str, cluster: str | None, group: str | None) -> Query:
+    """Require that columns name this cluster and a group like this one; None asks for nothing."""
+    condition, values = matching(prefix, cluster_id=cluster)
+    named, names = alike(f"{prefix}group_id", "group_id", group)
+    return (condition, values) if group is None else (f"{condition} AND {named}", values | names)
+
+
 def is_pattern(name: str) -> bool:
-    """Whether it stands for names that are like it, not for one."""
+    """Return whether it stands for names that are like it, not for one."""
     return "*" in name or "?" in name
 
 
-def one_of(column: str, name: str, wanted: list[str]) -> tuple[str, dict[str, Value]]:
-    """A condition that a column has one of these texts, and the values; there may be none."""
+def one_of(column: str, name: str, wanted: Iterable[str]) -> Query:
+    """Require that a column has one of these texts; there may be none."""
     values: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(wanted)}
     return (f"{column} IN ({', '.join(f':{each}' for each in values)})" if values else "false"), values
+
+
+def of_snapshots(prefix: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Query]:
+    """Require that a row is of one of these snapshots, some at a time; their groups keep other files unread."""
+    for begin in range(0, len(rows), MOST_ASKED):
+        some = rows[begin : begin + MOST_ASKED]
+        which, ids = one_of(f"{prefix}snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
+        groups, named = one_of(f"{prefix}group_id", "group", sorted({row["group_id"] for row in some}))
+        yield f"{groups} AND {which}", ids | named
+
+
+def steps(**named: str) -> str:
+    """Join queries into one: each may read those before it by name, and the last one is the result."""
+    *others, (_, result) = named.items()
+    return f"WITH {', '.join(f'{name} AS ({query})' for name, query in others)} {result}"
+
+
+def newest(where: str, columns: str, more: str = "") -> str:
+    """Select the last record `t` of each group for which a condition on `t` holds; `more`: of all these records `n`."""
+    return (
+        f"SELECT {columns} FROM (SELECT t.cluster_id, t.group_id, max(t.offset) AS newest{more} "
+        f"FROM current_group_snapshots t WHERE {where} GROUP BY t.cluster_id, t.group_id) n "
+        "JOIN current_group_snapshots t ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id "
+        f"AND n.newest = t.offset WHERE {where}"
+    )
 
 
 # Partitions as an answer names them.
@@ -149,7 +203,7 @@ BY_ID = "id:"
 
 
 def partitions(wire: Iterable[Mapping[str, Any]] | None) -> tuple[NamedPartition, ...]:
-    """The wire layout -> sorted (topic, partition); a topic without a name goes by its id."""
+    """Turn the wire layout into sorted (topic, partition); a topic without a name goes by its id."""
     named = ((entry["topic"] or BY_ID + str(entry["topic_id"]), entry["partitions"]) for entry in wire or ())
     return tuple(sorted({(topic, number) for topic, numbers in named for number in numbers}))
 

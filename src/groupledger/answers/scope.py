@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import NO_RECORD, require_cluster, unknown_group
-from groupledger.answers.reach import last_moment
-from groupledger.answers.rows import alike, matching, records
+from groupledger.answers.reach import known
+from groupledger.answers.rows import matching, of_groups, records
 from groupledger.answers.spoken import numbered
 from groupledger.core.faults import Fault
 from groupledger.core.moments import EPOCH, iso, placed
@@ -15,7 +15,7 @@ from groupledger.core.moments import EPOCH, iso, placed
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.rows import Query, Reader
     from groupledger.core.moments import Bound
 
 WITHOUT_MEMBERS = "no record of this period is of a group with members"
@@ -57,14 +57,12 @@ class Scope:
         known_up_to = self.known_up_to or EPOCH
         return known_up_to if self.until is None else min(self.until, known_up_to)
 
-    def of_groups(self, prefix: str) -> tuple[str, dict[str, Value]]:
-        """A condition that columns name a cluster and a group that were asked for, and its values."""
-        condition, values = matching(prefix, cluster_id=self.cluster)
-        named, names = alike(f"{prefix}group_id", "group_id", self.group)
-        return (condition, values) if self.group is None else (f"{condition} AND {named}", values | names)
+    def of_groups(self, prefix: str) -> Query:
+        """Require that columns name a cluster and a group that were asked for."""
+        return of_groups(prefix, self.cluster, self.group)
 
-    def where(self, prefix: str, column: str = "observed_at") -> tuple[str, dict[str, Value]]:
-        """The same, and that a column of moments lies in the period."""
+    def where(self, prefix: str, column: str = "observed_at") -> Query:
+        """Require the same, and that a column of moments lies in the period."""
         condition, values = self.of_groups(prefix)
         if self.since is not None:
             condition, values = f"{condition} AND {prefix}{column} >= :since", values | {"since": self.since}
@@ -79,13 +77,10 @@ def scope(reader: Reader, asked: RequestedScope) -> Scope:
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; BAD_PERIOD where nothing can lie between the two bounds.
     """
     everywhere = Scope(asked.cluster, asked.group, None, None, None)
-    condition, values = everywhere.of_groups("t.")
-    newest = last_moment(reader)
+    newest = known(reader).newest
     if asked.cluster is not None:
         require_cluster(reader, asked.cluster)
-    if asked.group is not None and not records(
-        reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1", **values
-    ):
+    if asked.group is not None and not any_record(reader, everywhere):
         raise unknown_group(reader, asked.group, asked.cluster)
     since, until = (None if each is None else placed(each, newest or EPOCH) for each in (asked.since, asked.until))
     if since is not None and until is not None and since >= until:
@@ -93,44 +88,34 @@ def scope(reader: Reader, asked: RequestedScope) -> Scope:
     return Scope(asked.cluster, asked.group, since, until, newest)
 
 
-def extent(reader: Reader, within: Scope) -> tuple[int, datetime | None, datetime | None]:
-    """How many records the ledger has of the groups that were asked for, the first moment and the last one."""
-    condition, values = within.of_groups("t.")
-    [row] = records(
-        reader,
-        "SELECT count(*) AS n, min(t.observed_at) AS first, max(t.observed_at) AS last "
-        f"FROM current_group_snapshots t WHERE {condition}",
-        **values,
-    )
-    return row["n"], row["first"], row["last"]
-
-
 def any_record(reader: Reader, within: Scope, which: str = "true") -> bool:
-    """Whether a group snapshot `t` lies in the scope for which this condition holds."""
+    """Return whether a group snapshot `t` lies in the scope for which this condition holds."""
     condition, values = within.where("t.")
     query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND {which} LIMIT 1"
     return bool(records(reader, query, **values))
 
 
-def any_members(reader: Reader, within: Scope) -> bool:
-    """Whether a record of a group with members lies in the scope."""
-    return any_record(reader, within, "t.members > 0")
+def why_empty(reader: Reader, within: Scope, otherwise: str = WITHOUT_MEMBERS, with_members: str = "") -> str:
+    """Say why an answer over the scope is empty; `otherwise`: if records lie in it; `with_members`: if some have any.
 
-
-def why_empty(reader: Reader, within: Scope, otherwise: str = WITHOUT_MEMBERS) -> str:
-    """Why an answer over the scope is empty, for a person; `otherwise`: if records lie in it, and none counts."""
-    number, first, last = extent(reader, within)
-    if first is None or last is None:
-        return NO_RECORD
+    Without a record in the period, say how many the ledger has of these groups, and from when to when.
+    """
+    if with_members and any_record(reader, within, "t.members > 0"):
+        return with_members
     if any_record(reader, within):
         return otherwise
-    return f"no record lies in this period: the ledger has {number:,}, from {iso(first)} to {iso(last)}"
+    condition, values = within.of_groups("t.")
+    bounds = "count(*) AS n, min(t.observed_at) AS first, max(t.observed_at) AS last"
+    [row] = records(reader, f"SELECT {bounds} FROM current_group_snapshots t WHERE {condition}", **values)
+    if not row["n"]:
+        return NO_RECORD
+    return f"no record lies in this period: the ledger has {row['n']:,}, from {iso(row['first'])} to {iso(row['last'])}"
 
 
 def gaps(reader: Reader, within: Scope) -> tuple[str, ...]:
     """Say how much of the groups' history the log did not have; nothing where it had all of it.
 
-    Gaps count whenever they were: what went on in one may have lasted into the period.
+    Gaps count whenever they were: changes in one may have lasted into the period.
     """
     condition, values = within.of_groups("t.")
     of_cluster, _ = matching("t.", cluster_id=within.cluster)

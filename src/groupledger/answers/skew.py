@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import CLUSTER, GROUP, computed, listed, shown
 from groupledger.answers.group_owners import assigned, last_states
-from groupledger.answers.rows import one_of, records
-from groupledger.answers.scope import Scope, any_members, any_record, scope, why_empty
+from groupledger.answers.rows import from_row, one_of, records, steps
+from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.spoken import spans
 from groupledger.answers.states import loads
 
 if TYPE_CHECKING:
@@ -21,16 +23,28 @@ if TYPE_CHECKING:
 
 
 Weights = Mapping["NamedPartition", float]
+NO_MEMBERS_NOW = (
+    "no group has members at the end of this period; ask for an earlier end with --until. Share and streams groups are "
+    "not ranked: a partition of theirs may have several owners, or be known by its task alone"
+)
+NO_REPLICAS = "members name racks, but no listing names those of the replicas (topic_snapshots.racks)"
+NO_RACKS = "no member names a rack (client.rack) in the last state of these groups"
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
     """What a member has. `weight` is None where no weights were given."""
 
-    member_id: str
+    member_id: str = field(metadata=shown("member", named=True))
     client_id: str | None
-    partitions: tuple[NamedPartition, ...]
-    weight: float | None
+    partitions: tuple[NamedPartition, ...] = field(metadata=shown("partitions", text=len))
+    weight: float | None = field(metadata=shown("weight", optional=True))
+
+    @property
+    @computed("which")
+    def which(self) -> str:
+        """Name the partitions."""
+        return spans(self.partitions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +54,17 @@ class Skew:
     `loads` are the members, the heaviest first. `unweighted`: partitions that the weights do not name; they weigh 0.
     """
 
-    cluster_id: str
-    group_id: str
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
     observed_at: datetime
     snapshot_id: str
-    assignor: str | None
-    members: int
-    idle: int
-    most: int
-    least: int
-    most_weight: float | None
-    least_weight: float | None
+    assignor: str | None = field(metadata=shown("assignor"))
+    members: int = field(metadata=shown("members"))
+    idle: int = field(metadata=shown("idle"))
+    most: int = field(metadata=shown("most"))
+    least: int = field(metadata=shown("least"))
+    most_weight: float | None = field(metadata=shown("heaviest", optional=True))
+    least_weight: float | None = field(metadata=shown("lightest", optional=True))
     unweighted: int
     loads: tuple[Load, ...]
 
@@ -60,7 +74,7 @@ class Skews:
     """The most uneven groups first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[Skew, ...]
+    groups: tuple[Skew, ...] = field(metadata=listed(Skew))
     total: int
     notes: tuple[str, ...]
 
@@ -80,40 +94,40 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
         total = len(rows)
     members = assigned(reader, rows)
     found = [_skew(row, members.get(row["snapshot_id"], ()), weights) for row in rows]
-    found.sort(key=_rank)
-    notes = () if found else (_why_empty(reader, within),)
+    found.sort(
+        key=lambda of: (
+            *((of.least_weight or 0) - (of.most_weight or 0), of.least - of.most, -of.most, -of.members),
+            *(of.cluster_id, of.group_id),
+        )
+    )
+    notes = () if found else (why_empty(reader, within.from_the_beginning, with_members=NO_MEMBERS_NOW),)
     return Skews(within, tuple(found[:limit]), total, notes)
 
 
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
-    """The states of the most uneven groups; how many groups there are stands in each."""
+    """Return the states of the most uneven groups; each has the number of groups."""
     of_states, values = last_states(within)
-    of_loads = loads(within, of_states)
     spread = "coalesce(l.most, 0) - CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE l.least END"
-    rows = (
-        f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s LEFT JOIN ({of_loads}) l "
-        "ON l.snapshot_id = s.snapshot_id"
+    query = steps(
+        loaded=f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s "
+        f"LEFT JOIN ({loads(within, of_states)}) l ON l.snapshot_id = s.snapshot_id",
+        ranked="SELECT r.*, count(*) OVER () AS groups FROM loaded r "
+        f"ORDER BY r.spread DESC, r.most DESC, r.members DESC, r.cluster_id, r.group_id LIMIT {limit}",
     )
-    order = "r.spread DESC, r.most DESC, r.members DESC, r.cluster_id, r.group_id"
-    return records(
-        reader,
-        f"SELECT r.*, count(*) OVER () AS groups FROM ({rows}) r ORDER BY {order} LIMIT {limit}",
-        **values,
-    )
+    return records(reader, query, **values)
 
 
 def _skew(row: Record, members: Sequence[AssignedMember], weights: Weights | None) -> Skew:
-    found = [Load(each.member_id, each.client_id, each.partitions, _weight(each, weights)) for each in members]
+    found = []
+    for each in members:
+        weight = None if weights is None else sum(weights.get(place, 0.0) for place in each.partitions)
+        found.append(Load(each.member_id, each.client_id, each.partitions, weight))
     found.sort(key=lambda load: (-(load.weight or 0), -len(load.partitions), load.member_id))
     counts = [len(load.partitions) for load in found]
     heavy = [load.weight for load in found if load.weight is not None]
-    return Skew(
-        cluster_id=row["cluster_id"],
-        group_id=row["group_id"],
-        observed_at=row["observed_at"],
-        snapshot_id=row["snapshot_id"],
-        assignor=row["assignor"],
-        members=row["members"],
+    return from_row(
+        Skew,
+        row,
         idle=counts.count(0),
         most=max(counts, default=0),
         least=min(counts, default=0),
@@ -122,24 +136,6 @@ def _skew(row: Record, members: Sequence[AssignedMember], weights: Weights | Non
         unweighted=0 if weights is None else sum(place not in weights for load in found for place in load.partitions),
         loads=tuple(found),
     )
-
-
-def _weight(member: AssignedMember, weights: Weights | None) -> float | None:
-    return None if weights is None else sum(weights.get(place, 0.0) for place in member.partitions)
-
-
-def _rank(of: Skew) -> tuple[object, ...]:
-    heavy = (of.most_weight or 0) - (of.least_weight or 0)
-    return -heavy, -(of.most - of.least), -of.most, -of.members, of.cluster_id, of.group_id
-
-
-def _why_empty(reader: Reader, within: Scope) -> str:
-    if any_members(reader, within.from_the_beginning):
-        return (
-            "no group has members at the end of this period; ask for an earlier end with --until. Share and streams "
-            "groups are not ranked: a partition of theirs may have several owners, or be known by its task alone"
-        )
-    return why_empty(reader, within.from_the_beginning)
 
 
 # How much members read in their own rack, where racks are known.
@@ -152,11 +148,17 @@ Replicas = Mapping[tuple[str, str], Sequence[tuple["datetime", Sequence[Sequence
 class RackMember:
     """A member in a rack: partitions with a replica there, and those without one."""
 
-    member_id: str
+    member_id: str = field(metadata=shown("member", named=True))
     client_id: str | None
-    rack_id: str
-    local: int
-    remote: tuple[NamedPartition, ...]
+    rack_id: str = field(metadata=shown("rack"))
+    local: int = field(metadata=shown("local"))
+    remote: tuple[NamedPartition, ...] = field(metadata=shown("remote", text=len))
+
+    @property
+    @computed("which")
+    def which(self) -> str:
+        """Name the remote partitions."""
+        return spans(self.remote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,17 +168,18 @@ class RackShare:
     `possible`: how many have a replica in the rack of any member. `unknown`: a member or a replica names no rack.
     """
 
-    cluster_id: str
-    group_id: str
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
     observed_at: datetime
     snapshot_id: str
-    local: int
-    remote: int
-    possible: int
-    unknown: int
+    local: int = field(metadata=shown("local"))
+    remote: int = field(metadata=shown("remote"))
+    possible: int = field(metadata=shown("possible"))
+    unknown: int = field(metadata=shown("unknown"))
     members: tuple[RackMember, ...]
 
     @property
+    @computed("local %", place=-1, text=lambda share: round(100 * share), in_frames=True)
     def share(self) -> float:
         """Local ones of those that are known."""
         return self.local / (self.local + self.remote)
@@ -187,7 +190,7 @@ class RackShares:
     """The groups with the least local share first; `total` counts those left off."""
 
     scope: Scope
-    groups: tuple[RackShare, ...]
+    groups: tuple[RackShare, ...] = field(metadata=listed(RackShare))
     total: int
     notes: tuple[str, ...]
 
@@ -203,12 +206,12 @@ def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
         (each for each in shares if each.local + each.remote),
         key=lambda each: (each.share, -each.remote, each.cluster_id, each.group_id),
     )
-    notes = () if found else (_why_no_racks(reader, within, members=bool(rows)),)
-    return RackShares(within, tuple(found[:limit]), len(found), notes)
+    why = () if found else (NO_REPLICAS if rows else why_empty(reader, within.from_the_beginning, NO_RACKS),)
+    return RackShares(within, tuple(found[:limit]), len(found), why)
 
 
 def _in_racks(reader: Reader, within: Scope) -> list[Record]:
-    """The last states of groups of which a member names a rack."""
+    """Return the last states of groups of which a member names a rack."""
     query, values = last_states(within)
     condition, _ = within.of_groups("m.")
     named = (
@@ -235,7 +238,7 @@ def _replicas(reader: Reader, within: Scope, rows: Sequence[Record]) -> Replicas
 
 def _share(row: Record, members: Sequence[AssignedMember], replicas: Replicas) -> RackShare:
     inside = {each.rack_id for each in members if each.rack_id}
-    told, counted = [], Counter[str]()
+    found, counted = [], Counter[str]()
     for member in members:
         remote, local = [], 0
         for place in member.partitions:
@@ -249,35 +252,25 @@ def _share(row: Record, members: Sequence[AssignedMember], replicas: Replicas) -
             else:
                 remote.append(place)
         if member.rack_id:
-            told.append(RackMember(member.member_id, member.client_id, member.rack_id, local, tuple(remote)))
-    told.sort(key=lambda each: (-len(each.remote), each.member_id))
-    return RackShare(
-        cluster_id=row["cluster_id"],
-        group_id=row["group_id"],
-        observed_at=row["observed_at"],
-        snapshot_id=row["snapshot_id"],
-        local=sum(each.local for each in told),
-        remote=sum(len(each.remote) for each in told),
+            found.append(RackMember(member.member_id, member.client_id, member.rack_id, local, tuple(remote)))
+    found.sort(key=lambda each: (-len(each.remote), each.member_id))
+    return from_row(
+        RackShare,
+        row,
+        local=sum(each.local for each in found),
+        remote=sum(len(each.remote) for each in found),
         possible=counted["possible"],
         unknown=counted["unknown"],
-        members=tuple(told),
+        members=tuple(found),
     )
 
 
 def _racks_of(
     known: Sequence[tuple[datetime, Sequence[Sequence[str]] | None]], partition: int, at: datetime
 ) -> set[str]:
-    """The racks of a partition's replicas, as they were last listed; a listing after the state is better than none."""
+    """Return the racks of a partition's replicas as last listed; a listing after the state is better than none."""
     before = [racks_then for when, racks_then in known if when <= at]
     of_topic = (before or [racks_then for _, racks_then in known[:1]] or [None])[-1]
     if of_topic is None or partition >= len(of_topic):
         return set()
     return {each for each in of_topic[partition] or () if each}
-
-
-def _why_no_racks(reader: Reader, within: Scope, *, members: bool) -> str:
-    if members:
-        return "members name racks, but no listing names those of the replicas (topic_snapshots.racks)"
-    if any_record(reader, within.from_the_beginning):
-        return "no member names a rack (client.rack) in the last state of these groups"
-    return why_empty(reader, within.from_the_beginning)

@@ -55,7 +55,7 @@ def assignor_of(group_type: str, assignor: str | None, members: int) -> str | No
 
 
 def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:
-    """`m3-895c joined; partitions added to payments; perhaps audit deleted`; members by the names given."""
+    """Format as `m3-895c joined; partitions added to payments; perhaps audit deleted`; members by the names given."""
     by_kind: dict[tuple[str, bool], list[str]] = {}
     for cause in causes:
         by_kind.setdefault((cause.kind, cause.possible), []).append(names.get(cause.about or "", cause.about or ""))
@@ -70,17 +70,17 @@ def _few(kind: str, names: list[str]) -> str:
     of_topics = kind in OF_TOPICS
     if len(names) > MOST_NAMED:
         return numbered(len(names), "topic") if of_topics else f"{len(names):,}"
-    told = ", ".join(names)
-    return f"topic{'s' if len(names) > 1 else ''} {told}" if of_topics and kind != "partitions-added" else told
+    named = ", ".join(names)
+    return f"topic{'s' if len(names) > 1 else ''} {named}" if of_topics and kind != "partitions-added" else named
 
 
 def numbered(of: int, what: str) -> str:
-    """`1 group`, `2,000 groups`."""
+    """Format as `1 group`, `2,000 groups`."""
     return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"
 
 
 def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Each name as short as it can be told from the others, and what all of them begin with, which is left out.
+    """Shorten names as far as they remain different, and return what all of them begin with, which is left out.
 
     A beginning of few letters stays: without it `i-2` would be `2`.
     """
@@ -92,7 +92,7 @@ def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
 
 
 def spans(places: Iterable[NamedPartition]) -> str:
-    """(orders, 0), (orders, 1), (orders, 3), (audit, 2) -> `audit:2 orders:0-1,3`; nothing is `-`."""
+    """Format (orders, 0), (orders, 1), (orders, 3), (audit, 2) as `audit:2 orders:0-1,3`, and nothing as `-`."""
     numbers: dict[str, list[int]] = {}
     for topic, number in sorted(places):
         numbers.setdefault(topic, []).append(number)

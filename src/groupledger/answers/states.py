@@ -20,15 +20,15 @@ from groupledger.answers.causes import (
     unowned,
 )
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.rows import one_of, records
+from groupledger.answers.rows import MOST_ASKED, from_row, group_of, matching, one_of, records, steps
 from groupledger.answers.topics import TopicLife, life_at, lives_of
-from groupledger.core.moments import EPOCH, iso
+from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Counts
-    from groupledger.answers.rows import GroupKey, NamedPartition, Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record, Value
     from groupledger.answers.scope import Scope
 
 
@@ -64,7 +64,7 @@ class States:
     given: Mapping[GroupKey, Sequence[GivenPartition]] = field(default_factory=dict)
 
     def with_more(self, others: States) -> States:
-        """These and others."""
+        """Return these and others."""
         return States({**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given})
 
     def with_given(self, reader: Reader, of_groups: str, values: Mapping[str, Value]) -> States:
@@ -77,11 +77,11 @@ class States:
         given: dict[GroupKey, list[GivenPartition]] = {}
         for row in records(reader, query, **values):
             each = GivenPartition(row["topic"], row["topic_id"], row["partition"], row["offset"])
-            given.setdefault((row["cluster_id"], row["group_id"]), []).append(each)
+            given.setdefault(group_of(row), []).append(each)
         return replace(self, given=given)
 
     def with_results(self, results: Iterable[Record]) -> States:
-        """The same, with what our own run says of them: rows of `current_rebalances`, of which the baseline counts."""
+        """Add what our own run says of them: rows of `current_rebalances`, of which the baseline counts."""
         ours = {_key(row): row for row in results if row["scenario"] == BASELINE and row["round"] == 1}
         sides = {
             key: replace(side, follow_up=ours[key]["follow_up"], verdict=ours[key]["verdict"]) if key in ours else side
@@ -90,20 +90,20 @@ class States:
         return replace(self, sides=sides)
 
     def pair(self, cluster: str, group: str, before_id: str | None, after_id: str) -> tuple[Side | None, Side]:
-        """Two of the states; `before_id` may be one that the ledger does not have."""
+        """Return two of the states; `before_id` may be one that the ledger does not have."""
         before = None if before_id is None else self.sides.get((cluster, group, before_id))
         return before, self.sides[cluster, group, after_id]
 
     def causes(self, cluster: str, group: str, before: Side | None, after: Side) -> tuple[Cause, ...]:
-        """What led from one state to the other."""
+        """Return what led from one state to the other."""
         if before is None:
             return tuple(causes(None, after))
         lives = {topic: self.topics.get((cluster, topic), ()) for topic in before.topics | after.topics}
-        known = KnownTopics(lives, self.given.get((cluster, group), ()))
-        return tuple(causes(before, after, TopicChanges(before, after, known).findings()))
+        given = self.given.get((cluster, group), ())
+        return tuple(causes(before, after, TopicChanges(before, after, lives, given).findings()))
 
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
-        """What differs between two of the states; `before_id` may be one that the ledger does not have."""
+        """Compare two of the states; `before_id` may be one that the ledger does not have."""
         before, after = self.pair(cluster, group, before_id, after_id)
         return Difference(
             before,
@@ -116,22 +116,22 @@ class States:
         )
 
     def unowned(self, key: GroupKey, side: Side, at: datetime) -> tuple[NamedPartition, ...]:
-        """Partitions that nobody is recorded for, of the topics subscribed to, as they were listed at the moment."""
+        """Return unowned partitions of the topics subscribed to, as these were listed at the moment."""
         return tuple(unowned(side, self.counted(key, side, at))) if side.members else ()
 
     def counted(self, key: GroupKey, side: Side, at: datetime) -> Counts:
-        """Topics subscribed to as they were listed at the moment; None also for what was `deleted_since`."""
+        """Return topics subscribed to as they were listed at the moment; None also for those `deleted_since`."""
         gone = self.deleted_since(key, side, at)
         return {
             topic: None if topic in gone else count for topic, count in self.listed(key[0], side.topics, at).items()
         }
 
     def not_counted(self, key: GroupKey, side: Side, at: datetime) -> list[str]:
-        """Topics subscribed to whose partitions are not known at the moment."""
+        """Return topics subscribed to whose partitions are not known at the moment."""
         return sorted({*self.not_listed(key[0], side, at), *self.deleted_since(key, side, at)})
 
     def deleted_since(self, key: GroupKey, side: Side, at: datetime) -> list[str]:
-        """Topics subscribed to that were deleted after the last listing, as the record shows by its topic ids.
+        """Return topics subscribed to that were deleted after the last listing, as the record shows by its topic ids.
 
         A coordinator (KIP-848) assigns every partition of the topics that there are. An id that members had, and that
         is in no target any more, is of a topic that is gone; how many partitions its name has now is not known.
@@ -140,7 +140,7 @@ class States:
         return [topic for topic, topic_id in self.unassigned(key[0], side, at) if topic_id in had]
 
     def unassigned(self, cluster: str, side: Side, at: datetime) -> list[tuple[str, str]]:
-        """Topics subscribed to, with their ids as listed at the moment, of which no member has or is to have any."""
+        """Return topics subscribed to, with their ids as listed then, of which no member has or is to have any."""
         has = assigned_ids(side)
         if has is None:
             return []
@@ -148,24 +148,24 @@ class States:
         return [(topic, count[0]) for topic, count in listed if count and count[0] and count[0] not in has]
 
     def not_listed(self, cluster: str, side: Side, at: datetime) -> list[str]:
-        """Topics subscribed to that no listing had up to the moment: their partitions are not known."""
+        """Return topics subscribed to that no listing had up to the moment: their partitions are not known."""
         known = {topic: self.topics.get((cluster, topic), ()) for topic in sorted(side.topics)}
         return [topic for topic, lives in known.items() if not lives or at < lives[0].since]
 
     def is_gone(self, cluster: str, topic: str, partition: int, at: datetime) -> bool:
-        """Whether a listing had the partition, and the one of the moment no longer has it."""
+        """Return whether a listing had the partition, and the one of the moment no longer has it."""
         lives = self.topics.get((cluster, topic), ())
         life = life_at(lives, at)
         had = any(each.since <= at and partition < each.partition_count for each in lives)
         return had and (life is None or partition >= life.partition_count)
 
     def unlisted(self, cluster: str, side: Side) -> list[str]:
-        """Topics subscribed to that no listing had at the time of the state: deleted ones, too."""
+        """Return topics subscribed to that no listing had at the time of the state: deleted ones, too."""
         counts = self.listed(cluster, side.topics, side.at)
         return [topic for topic in sorted(counts) if counts[topic] is None]
 
     def listed(self, cluster: str, topics: frozenset[str], at: datetime) -> Counts:
-        """Topics as they were listed at the moment: id and partition count."""
+        """Return topics as they were listed at the moment: id and partition count."""
         lives = {topic: life_at(self.topics.get((cluster, topic), ()), at) for topic in topics}
         return {topic: (life.topic_id, life.partition_count) if life else None for topic, life in lives.items()}
 
@@ -173,7 +173,7 @@ class States:
 def states(
     reader: Reader, of_groups: str, values: Mapping[str, Value], snapshot_ids: list[str], *, computed: bool = True
 ) -> States:
-    """The states with these ids; `of_groups` is a condition on the columns of `t`, which keeps other groups unread.
+    """Read the states with these ids; `of_groups` is a condition on the columns of `t`: it keeps other groups unread.
 
     Not `computed`: without what our own run says of them.
     """
@@ -210,6 +210,18 @@ def states(
     return found.with_results(records(reader, results, scenario=BASELINE, **named))
 
 
+def states_of(reader: Reader, rows: Iterable[Record], *, given: bool = False) -> States:
+    """Read the states with the snapshot ids of these rows, some at a time; `given`: with what causes rest on."""
+    ids = list({row["snapshot_id"]: row for row in rows}.values())
+    found = States({}, {})
+    for begin in range(0, len(ids), MOST_ASKED):
+        some = ids[begin : begin + MOST_ASKED]
+        of_groups, values = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
+        read = states(reader, of_groups, values, [row["snapshot_id"] for row in some], computed=False)
+        found = found.with_more(read.with_given(reader, of_groups, values) if given else read)
+    return found
+
+
 def assigned_ids(side: Side) -> frozenset[str] | None:
     """Return the topic ids of which a member has, or is to have, partitions; None if the record has no targets."""
     if side.group_type == CLASSIC or all(row["target"] is None for row in side.members):
@@ -224,20 +236,15 @@ def _key(row: Record) -> SnapshotKey:
 
 def _side(row: Record, members: list[Record]) -> Side:
     shared = row["shared_topics"]
-    return Side(
-        snapshot_id=row["snapshot_id"],
-        number=row["number"],
+    return from_row(
+        Side,
+        row,
         at=row["observed_at"],
-        assignor=row["assignor"],
         topics=frozenset(shared or row["subscribed_topics"] or ()),
         follow_up=False,
         members=tuple(each | {"topics": each["topics"] if each["topics"] is not None else shared} for each in members),
-        group_type=row["group_type"],
-        complete=row["complete"],
-        offset=row["offset"],
-        log_partition=row["log_partition"],
+        verdict=None,
         kind=row["snapshot_kind"],
-        incarnation=row["incarnation"],
     )
 
 
@@ -245,9 +252,6 @@ def _side(row: Record, members: list[Record]) -> Side:
 #
 # In joins the smaller side comes first: the engine in delta-rs keeps that one in memory, unless it takes the other for
 # smaller. Of lists that were taken apart it has no size to go by.
-
-Query = tuple[str, dict[str, "Value"]]
-"""SQL, and the values that it names."""
 
 CONSUMER = "consumer"
 RECORDED, TARGET = "recorded", "target"
@@ -270,29 +274,31 @@ _COLUMNS = (
 
 
 def recorded_states(within: Scope) -> Query:
-    """The states that lasted into the period: its records, and the last one of each group before it.
+    """Select the states that lasted into the period: its records, and the last one of each group before it.
 
     `until_at` is when the next one was recorded, null for a group's last one; `before` is the one before it, null for
     the first of these; `in_period` is false for what lasted into it only.
     """
-    if within.since is None:
+    before = _newest_before(within)
+    if before is None:
         return _lasting(within, None)
-    before, values = _newest_before(within)
-    of_states, more = _lasting(within, before)
-    return of_states, values | more
+    of_states, more = _lasting(within, before[0])
+    return of_states, before[1] | more
 
 
-def _newest_before(within: Scope) -> Query:
-    """The offset of the last state of each group before the period."""
+def _newest_before(within: Scope) -> Query | None:
+    """Select the offset of the last state of each group before the period; None: it reaches back to the beginning."""
+    if within.since is None:
+        return None
     of_groups, values = within.of_groups("t.")
     return (
         "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
         f"WHERE {of_groups} AND t.observed_at < :since GROUP BY t.cluster_id, t.group_id"
-    ), values | {"since": within.since or EPOCH}
+    ), values | {"since": within.since}
 
 
 def _lasting(within: Scope, newest_before: str | None, least: int = 0) -> Query:
-    """The records of the period, and those that have these offsets, none of which is less than `least`."""
+    """Select the records of the period, and those that have these offsets, none of which is less than `least`."""
     condition, values = within.where("t.")
     rows = f"SELECT {_COLUMNS}, true AS in_period FROM current_group_snapshots t WHERE {condition}"
     if newest_before is not None:
@@ -307,17 +313,17 @@ def _lasting(within: Scope, newest_before: str | None, least: int = 0) -> Query:
 
 
 def _with_last_before(reader: Reader, within: Scope, kept: ExitStack) -> Query:
-    """As `states`, where there is time for two queries: by a number in a query files and pages are left out."""
-    if within.since is None:
-        return recorded_states(within)
-    query, values = _newest_before(within)
-    before = f"SELECT * FROM {kept.enter_context(reader.kept(query, **values))}"
+    """Select the same with two queries: by a number in a query files and pages are left out."""
+    of_groups = _newest_before(within)
+    if of_groups is None:
+        return _lasting(within, None)
+    before = f"SELECT * FROM {kept.enter_context(reader.kept(of_groups[0], **of_groups[1]))}"
     [row] = records(reader, f"SELECT min(b.newest) AS least FROM ({before}) b")
     return _lasting(within, before, row["least"] or 0)
 
 
 def recorded(within: Scope) -> Query:
-    """The records of the period alone."""
+    """Select the records of the period alone."""
     condition, values = within.where("t.")
     return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}", values
 
@@ -337,7 +343,7 @@ class MeasuredStates:
 
 @contextmanager
 def measured(reader: Reader, within: Scope) -> Iterator[MeasuredStates]:
-    """Work them out; they are there until the context ends."""
+    """Measure the states of a period; they are there until the context ends."""
     with ExitStack() as kept:
         query, values = _with_last_before(reader, within, kept)
         of_states = f"SELECT * FROM {kept.enter_context(reader.kept(query, **values))}"
@@ -357,33 +363,27 @@ def measured(reader: Reader, within: Scope) -> Iterator[MeasuredStates]:
 
 
 def loads(within: Scope, states_query: str, since: int = 0, *, of: str = RECORDED) -> str:
-    """For each of these states with an owned partition: `total`, `most` and `least` of an owner, how many `owners`.
+    """Select for each of these states with an owned partition `total`, `most` and `least` of an owner, and `owners`.
 
     `since`: an offset that none of them lies before. `of`: what members have, or TARGET, what they are to have.
     """
     condition, _ = within.of_groups("m.")
-    entries = (
-        f"SELECT m.snapshot_id, m.member_order, unnest(m.{of}) AS entry "
+    return steps(
+        entries=f"SELECT m.snapshot_id, m.member_order, unnest(m.{of}) AS entry "
         f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN current_member_snapshots m "
-        f"ON m.snapshot_id = s.snapshot_id WHERE {condition} AND m.offset >= {since}"
-    )
-    by_member = (
-        "SELECT e.snapshot_id, e.member_order, sum(cardinality(e.entry.partitions)) AS load "
-        f"FROM ({entries}) e GROUP BY e.snapshot_id, e.member_order"
-    )
-    return (
-        "SELECT p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, cast(max(p.load) AS BIGINT) AS most, "
-        "cast(min(p.load) AS BIGINT) AS least, count(*) AS owners "
-        f"FROM ({by_member}) p GROUP BY p.snapshot_id"
+        f"ON m.snapshot_id = s.snapshot_id WHERE {condition} AND m.offset >= {since}",
+        by_member="SELECT e.snapshot_id, e.member_order, sum(cardinality(e.entry.partitions)) AS load "
+        "FROM entries e GROUP BY e.snapshot_id, e.member_order",
+        loads="SELECT p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, cast(max(p.load) AS BIGINT) AS most, "
+        "cast(min(p.load) AS BIGINT) AS least, count(*) AS owners FROM by_member p GROUP BY p.snapshot_id",
     )
 
 
 def listings(within: Scope) -> Query:
-    """The partition counts of topics, each from when to when it stood; null: the topic was deleted."""
+    """Select the partition counts of topics, each from when to when it was valid; null: the topic was deleted."""
     order = "t.valid_from, CASE WHEN t.partition_count IS NULL THEN 0 ELSE 1 END, t.topic_id, t.partition_count"
     after = f"lead(t.valid_from) OVER (PARTITION BY t.cluster_id, t.topic ORDER BY {order}) AS valid_until"
-    condition = "true" if within.cluster is None else "t.cluster_id = :cluster_id"
-    values: dict[str, Value] = {} if within.cluster is None else {"cluster_id": within.cluster}
+    condition, values = matching("t.", cluster_id=within.cluster)
     return (
         f"SELECT t.cluster_id, t.topic, t.topic_id, t.partition_count, t.valid_from, {after} "
         f"FROM current_topic_snapshots t WHERE {condition}"
@@ -391,24 +391,19 @@ def listings(within: Scope) -> Query:
 
 
 def expected(states_query: str, listings_query: str) -> str:
-    """For each of these states: the fewest and the most partitions that its topics had together while it lasted.
+    """Select for each of these states the fewest and the most partitions that its topics had while it lasted.
 
     A topic that no listing had then counts for none.
     """
-    topics = (
-        "SELECT s.cluster_id, s.snapshot_id, s.observed_at, s.until_at, "
-        f"unnest(coalesce(s.shared_topics, s.subscribed_topics)) AS topic FROM ({states_query}) s WHERE {ASSIGNED}"
-    )
-    by_topic = (
-        "SELECT q.snapshot_id, q.topic, min(coalesce(l.partition_count, 0)) AS least, "
-        f"max(coalesce(l.partition_count, 0)) AS most FROM ({topics}) q LEFT JOIN ({listings_query}) l "
-        "ON l.cluster_id = q.cluster_id AND l.topic = q.topic "
-        "AND (q.until_at IS NULL OR l.valid_from < q.until_at) "
-        "AND (l.valid_until IS NULL OR l.valid_until > q.observed_at) GROUP BY q.snapshot_id, q.topic"
-    )
-    return (
-        "SELECT b.snapshot_id, cast(sum(b.least) AS BIGINT) AS fewest, cast(sum(b.most) AS BIGINT) AS greatest "
-        f"FROM ({by_topic}) b GROUP BY b.snapshot_id"
+    return steps(
+        topics="SELECT s.cluster_id, s.snapshot_id, s.observed_at, s.until_at, "
+        f"unnest(coalesce(s.shared_topics, s.subscribed_topics)) AS topic FROM ({states_query}) s WHERE {ASSIGNED}",
+        by_topic="SELECT q.snapshot_id, q.topic, min(coalesce(l.partition_count, 0)) AS least, "
+        f"max(coalesce(l.partition_count, 0)) AS most FROM topics q LEFT JOIN ({listings_query}) l "
+        "ON l.cluster_id = q.cluster_id AND l.topic = q.topic AND (q.until_at IS NULL OR l.valid_from < q.until_at) "
+        "AND (l.valid_until IS NULL OR l.valid_until > q.observed_at) GROUP BY q.snapshot_id, q.topic",
+        expected="SELECT b.snapshot_id, cast(sum(b.least) AS BIGINT) AS fewest, cast(sum(b.most) AS BIGINT) AS "
+        "greatest FROM by_topic b GROUP BY b.snapshot_id",
     )
 
 
@@ -441,8 +436,8 @@ def begun_late(reader: Reader, snapshot_ids: Iterable[str]) -> set[str]:
 #
 # The records come first: partitions that were never assigned before, topics that are no longer assigned, topic ids. A
 # topic listing is of the time of an ingest, so a change that it shows may be older, or not yet have reached the group:
-# it
-# confirms what the records show, and is otherwise a possible cause. That a topic is listed for the first time is none.
+# it confirms what the records show, and is otherwise a possible cause. That a topic is listed for the first time is
+# none.
 
 _DELETED, _REPLACED, _CREATED = "listed as gone", "listed with another id", "listed again"
 _GROWN = "listed with more partitions"
@@ -455,14 +450,6 @@ class GivenPartition(NamedTuple):
     topic_id: str | None
     partition: int
     offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class KnownTopics:
-    """What a ledger knows of topics beside two states: how they were listed, by name, and what members were given."""
-
-    lives: Mapping[str, tuple[TopicLife, ...]]
-    given: Sequence[GivenPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,10 +481,16 @@ class _Topic(NamedTuple):
 class TopicChanges:
     """The topics of two neighbouring states. A group that comes from nothing shows nothing of topics."""
 
-    def __init__(self, before: Side, after: Side, known: KnownTopics) -> None:
-        """Take topics by name; an id that the ledger has no name for stands for itself."""
-        self._before, self._after, self._known = before, after, known
-        self._names = {life.topic_id: topic for topic, lives in known.lives.items() for life in lives if life.topic_id}
+    def __init__(
+        self,
+        before: Side,
+        after: Side,
+        lives: Mapping[str, tuple[TopicLife, ...]],
+        given: Sequence[GivenPartition],
+    ) -> None:
+        """Take topics by name, with how they were listed; an id that the ledger has no name for stands for itself."""
+        self._before, self._after, self._lives, self._given = before, after, lives, given
+        self._names = {life.topic_id: topic for topic, some in lives.items() for life in some if life.topic_id}
         entries = [entry for side in (before, after) for row in side.members for entry in _entries(row)]
         self._names |= {entry["topic_id"]: entry["topic"] for entry in entries if entry["topic"] is not None}
         # A classic group's records have no topic ids: those of its rows are from listings.
@@ -529,7 +522,7 @@ class TopicChanges:
             return
         before, after = self._assigned(self._before), self._assigned(self._after)
         given: dict[str, list[GivenPartition]] = {}
-        for each in self._known.given:
+        for each in self._given:
             if each.offset <= self._before.offset:
                 given.setdefault(self._name(each.topic, each.topic_id), []).append(each)
         nothing: tuple[set[int], set[str]] = (set(), set())
@@ -599,7 +592,7 @@ class TopicChanges:
         listed = self._listed_before(name)
         if listed is not None and listed.partition_count >= now:
             self._late.append(f"partitions of topic {name} from {was} on are assigned for the first time")
-            if any(life.partition_count < now for life in self._known.lives[name] if life.since < listed.since):
+            if any(life.partition_count < now for life in self._lives[name] if life.since < listed.since):
                 why = f"listed with {listed.partition_count} since {iso(listed.since)}, and assigned only now"
                 self._guess(CauseKind.PARTITIONS_ADDED, name, f"{text} ({why})")
         elif self._has_ids or self._within(name, _GROWN) is not None:
@@ -623,7 +616,7 @@ class TopicChanges:
     @property
     def _begins_with_withheld(self) -> bool:
         """Whether the state before is the first that the ledger has, and may have withheld partitions."""
-        is_first = all(each.offset >= self._before.offset for each in self._known.given)
+        is_first = all(each.offset >= self._before.offset for each in self._given)
         return is_first and self._before.is_cooperative and len(self._before.members) > 1
 
     def _of_vanished(self, name: str) -> None:
@@ -660,7 +653,7 @@ class TopicChanges:
 
     def _listed_before(self, name: str) -> TopicLife | None:
         """Return the topic as it was listed at the time of the state before."""
-        return life_at(self._known.lives.get(name, ()), self._before.at)
+        return life_at(self._lives.get(name, ()), self._before.at)
 
     def _within(self, name: str, *what: str) -> _Listed | None:
         """Return the first such change that was listed between the two records."""
@@ -671,7 +664,7 @@ class TopicChanges:
         return next((each for each in self._listed(name, what) if each.after < self._after.at < each.at), None)
 
     def _listed(self, name: str, what: tuple[str, ...]) -> Iterator[_Listed]:
-        lives = self._known.lives.get(name, ())
+        lives = self._lives.get(name, ())
         found = []
         for one, other in zip_longest(lives, lives[1:]):
             if one.until is not None and (other is None or one.until < other.since):

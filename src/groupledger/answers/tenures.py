@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.columns import listed
 from groupledger.answers.names import require_names, unknown_topic
 from groupledger.answers.ownership import Changes, changes_of, generations, life_of, never_assigned, ownership
 from groupledger.answers.reach import known, reaches
@@ -52,7 +53,7 @@ class PartitionTimeline:
     partition: int
     since: datetime | None
     until: datetime
-    spans: tuple[OwnerSpan, ...]
+    spans: tuple[OwnerSpan, ...] = field(metadata=listed(OwnerSpan))
     left_off: int
     notes: tuple[str, ...]
 
@@ -67,7 +68,7 @@ def partition_timeline(
     group: str | None = None,
     limit: int = 50,
 ) -> PartitionTimeline:
-    """Who had the partition from one moment (None: the beginning) to another, in every group or those like `group`.
+    """List who had the partition from one moment (None: the beginning) to another, in all groups or those like `group`.
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
     """
@@ -80,22 +81,29 @@ def partition_timeline(
     notes = []
     if not spans:
         require_names(reader, cluster, group)
-        if not lives and not asked.any():
+        changed = asked.any()
+        if not lives and not changed:
             raise unknown_topic(reader, topic, cluster)
-        notes = [*_why_none(reader, asked, topic, partition, group)]
-    told = tuple(_lasting(_numbered(reader, spans), known(reader, cluster), until))
-    return PartitionTimeline(topic, partition, since, until, told, total - len(rows), tuple(notes))
+        never = never_assigned(topic, partition, group)
+        notes = [f"nobody is known to have had {topic}-{partition} in that time" if changed else never]
+        for name, (begins, ends) in reaches(reader, []).items():
+            notes.append(f"the ledger knows cluster {name} from {iso(begins)} to {iso(ends)}")
+    numbered = tuple(_with_numbers(reader, spans, known(reader, cluster), until))
+    return PartitionTimeline(topic, partition, since, until, numbered, total - len(rows), tuple(notes))
 
 
-def _lasting(spans: Iterable[OwnerSpan], read: Known, until: datetime) -> Iterator[OwnerSpan]:
-    """Limit spans without an end to the moment up to which their cluster is known."""
+def _with_numbers(reader: Reader, spans: Sequence[OwnerSpan], read: Known, until: datetime) -> Iterator[OwnerSpan]:
+    """Add the generation of the state that began each; limit those without an end to what is known of their cluster."""
+    evidence = {(span.group_id, span.snapshot_id) for span in spans if span.snapshot_id is not None}
+    found = generations(reader, [{"group_id": group, "snapshot_id": name} for group, name in sorted(evidence)])
     for span in spans:
         known_until = min(until, read.of(span.cluster_id, span.since or EPOCH)) if span.until is None else None
-        yield replace(span, known_until=known_until)
+        number = found.get((span.cluster_id, span.group_id, span.snapshot_id or ""))
+        yield replace(span, known_until=known_until, generation=number)
 
 
 def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[OwnerSpan]]:
-    """What was held at the beginning, then each change; of one group and topic after another."""
+    """Make spans of what was held at the beginning and of each change, of one group and topic after another."""
     keys = ("cluster_id", "group_id", "life")
     begun: dict[tuple[str, str, str | None], list[OwnerSpan]] = {}
     for each in held:
@@ -107,24 +115,17 @@ def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[Own
 
 
 def _begun(holding: Holding, life: str | None) -> Iterator[OwnerSpan]:
-    """The holding as a span that has no end yet; none where it is not known who had the partition."""
+    """Turn the holding into a span that has no end yet; none if it is not known who had the partition."""
     last, member = holding.last, holding.member
     if member is not None or (last is not None and holding.is_nobody):
-        yield OwnerSpan(
-            holding.cluster_id,
-            holding.group_id,
-            life,
-            None if member is None else member.member_id,
-            holding.since,
-            None,
-            None if last is None else last.snapshot_id,
-        )
+        owner, began = None if member is None else member.member_id, None if last is None else last.snapshot_id
+        yield OwnerSpan(holding.cluster_id, holding.group_id, life, owner, holding.since, None, began)
 
 
 def spans(
     key: tuple[str, str, str | None], begun: Sequence[OwnerSpan], changes: Sequence[Record]
 ) -> Iterator[OwnerSpan]:
-    """The spans of one group and topic id, from its changes in order of offset; what lasts has no end.
+    """Make the spans of one group and topic id from its changes in order of offset; what lasts has no end.
 
     A member that loses the partition had it since `held_since`, where no change before it says more. Nobody has it from
     when the last owner loses it until another gets it; what was before the first change is not known.
@@ -160,22 +161,3 @@ def _order(span: OwnerSpan) -> tuple[str, str, str, datetime, bool, datetime, st
     since, until = span.since or EPOCH, span.until or datetime.max.replace(tzinfo=EPOCH.tzinfo)
     life = span.topic_id or ""
     return span.cluster_id, span.group_id, life, since, span.until is None, until, span.member_id or ""
-
-
-def _numbered(reader: Reader, spans: list[OwnerSpan]) -> tuple[OwnerSpan, ...]:
-    """The same, with the generation of the state that began each."""
-    evidence = sorted({span.snapshot_id for span in spans if span.snapshot_id is not None})
-    found = generations(reader, sorted({span.group_id for span in spans}), evidence)
-    return tuple(
-        replace(span, generation=found.get((span.cluster_id, span.group_id, span.snapshot_id or ""))) for span in spans
-    )
-
-
-def _why_none(reader: Reader, asked: Changes, topic: str, partition: int, group: str | None) -> Iterator[str]:
-    """Says whether anybody ever had it, and from when to when the ledger knows anything."""
-    if asked.any():
-        yield f"nobody is known to have had {topic}-{partition} in that time"
-    else:
-        yield never_assigned(topic, partition, group)
-    for cluster, (begins, ends) in reaches(reader, []).items():
-        yield f"the ledger knows cluster {cluster} from {iso(begins)} to {iso(ends)}"

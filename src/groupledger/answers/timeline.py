@@ -9,16 +9,27 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.coordinator_moves import StateChange, with_coordinators
-from groupledger.answers.generations import told_states
+from groupledger.answers.columns import listed
+from groupledger.answers.generations import rebalance_states
 from groupledger.answers.names import require_names
-from groupledger.answers.rows import alike, is_pattern, matching, one_of, records
+from groupledger.answers.rebalance_causes import StateChange, with_coordinators
+from groupledger.answers.rows import (
+    MOST_ASKED,
+    alike,
+    by_group,
+    from_row,
+    group_of,
+    is_pattern,
+    matching,
+    one_of,
+    records,
+)
 from groupledger.answers.states import states
 from groupledger.core.moments import iso
 
@@ -27,11 +38,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Cause, Moved
-    from groupledger.answers.rows import NamedPartition, Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record, Value
     from groupledger.answers.states import Difference
-
-MOST_NAMED = 1_000
-"""Groups that one query names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +47,7 @@ class TimelineEntry:
     """A rebalance in a timeline: what led to `snapshot_id`.
 
     `began_at` is the time of the first of its `records`, `observed_at` that of `snapshot_id`. `unowned` are partitions
-    of subscribed topics that nobody has then; None where it cannot be told. `gaps`: what the log lacks before it.
+    of subscribed topics that nobody has then; None if that is not known. `gaps`: what the log lacks before it.
     """
 
     cluster_id: str
@@ -75,7 +83,7 @@ class Timeline:
     group: str
     since: datetime | None
     until: datetime | None
-    entries: tuple[TimelineEntry, ...]
+    entries: tuple[TimelineEntry, ...] = field(metadata=listed(TimelineEntry))
     left_off: int
     notes: tuple[str, ...]
 
@@ -88,7 +96,7 @@ def timeline(
     until: datetime | None = None,
     limit: int = 50,
 ) -> Timeline:
-    """What happened in the group, or in those like it (`payments-*`), between two moments.
+    """List the rebalances of the group, or of those like it (`payments-*`), between two moments.
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
@@ -102,12 +110,13 @@ def timeline(
     found = found.narrowed(rows)
     ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
     known = states(reader, found.of_groups, found.values, ids).with_given(reader, found.of_groups, found.values)
-    sides = [known.difference(row["cluster_id"], row["group_id"], row["before_id"], row["snapshot_id"]) for row in rows]
-    steps = [
+    sides = [known.difference(*group_of(row), row["before_id"], row["snapshot_id"]) for row in rows]
+    changes = [
         StateChange(row["cluster_id"], each.before, each.after, each.causes)
         for row, each in zip(rows, sides, strict=True)
     ]
-    sides = [replace(each, causes=causes) for each, causes in zip(sides, with_coordinators(reader, steps), strict=True)]
+    changes = with_coordinators(reader, changes)
+    sides = [replace(each, causes=change.causes) for each, change in zip(sides, changes, strict=True)]
     stretches = _stretches(rows, sides)
     begin = min(stretch.start for stretch in stretches)
     findings, gaps = found.findings(begin), found.gaps(begin)
@@ -119,35 +128,25 @@ def timeline(
 
 
 def _stretches(rows: list[Record], sides: list[Difference]) -> list[range]:
-    """The offsets of each entry: behind the state or the entry before it, up to its own; of a group's last one to the
-    last record of its epoch."""
+    """Return the offsets of each entry: behind the state or the entry before it, up to its own; of a group's last one
+    to the last record of its epoch."""
     found: list[range] = []
     for row, differs, before, after in zip(rows, sides, [None, *rows[:-1]], [*rows[1:], None], strict=True):
         behind = -1 if differs.before is None else differs.before.offset
-        if before is not None and _group_of(before) == _group_of(row):
+        if before is not None and group_of(before) == group_of(row):
             behind = max(behind, before["offset"])
-        is_last = after is None or _group_of(after) != _group_of(row)
+        is_last = after is None or group_of(after) != group_of(row)
         found.append(range(behind + 1, row["last_offset" if is_last else "offset"] + 1))
     return found
 
 
 def _entry(row: Record, differs: Difference, findings: list[Record], gaps: list[Record]) -> TimelineEntry:
-    return TimelineEntry(
-        cluster_id=row["cluster_id"],
-        group_id=row["group_id"],
-        group_type=row["group_type"],
-        incarnation=row["incarnation"],
+    return from_row(
+        TimelineEntry,
+        row,
         generation=row["number"],
-        began_at=row["began_at"],
-        observed_at=row["observed_at"],
-        records=row["records"],
-        snapshot_id=row["snapshot_id"],
-        snapshot_kind=row["snapshot_kind"],
         previous_snapshot_id=row["before_id"],
-        state=row["state"],
-        assignor=row["assignor"],
         members_before=None if differs.before is None else len(differs.before.members),
-        members=row["members"],
         causes=differs.causes,
         moved=differs.moved,
         unowned=differs.unowned,
@@ -158,31 +157,25 @@ def _entry(row: Record, differs: Difference, findings: list[Record], gaps: list[
 
 
 def _in_order(entries: list[TimelineEntry]) -> Iterator[TimelineEntry]:
-    """By time; those of one group by position, whatever its clock says."""
+    """Sort by time; those of one group by position, whatever its clock says."""
     of_group = attrgetter("cluster_id", "group_id")
     return merge(*(list(some) for _, some in groupby(entries, of_group)), key=attrgetter("began_at"))
-
-
-def _group_of(row: Record) -> tuple[str, str]:
-    return row["cluster_id"], row["group_id"]
 
 
 class _Positioned:
     """Findings or gaps by group and offset; those without a group are of a whole log partition."""
 
     def __init__(self, rows: Iterable[Record]) -> None:
-        self._rows: dict[tuple[str, str], list[Record]] = {}
-        for row in rows:
-            self._rows.setdefault(_group_of(row), []).append(row)
+        self._rows = by_group(rows)
 
     def within(self, entry: Record, offsets: range) -> list[Record]:
-        """Those of the entry's group and log partition at these offsets."""
+        """Return the rows of the entry's group and log partition at these offsets."""
         log = entry["snapshot_id"].rpartition("/")[0]
-        own = self._of((entry["cluster_id"], entry["group_id"]), offsets)
+        own = self._of(group_of(entry), offsets)
         of_log = self._of((entry["cluster_id"], ""), offsets) if entry["group_id"] else []
         return own + [row for row in of_log if row["snapshot_id"].rpartition("/")[0] == log]
 
-    def _of(self, group: tuple[str, str], offsets: range) -> list[Record]:
+    def _of(self, group: GroupKey, offsets: range) -> list[Record]:
         rows = self._rows.get(group, [])
         offset = itemgetter("offset")
         return rows[bisect_left(rows, offsets.start, key=offset) : bisect_left(rows, offsets.stop, key=offset)]
@@ -203,10 +196,10 @@ class _Found:
         return f"{self.condition} AND {self.named}"
 
     def chosen(self, since: datetime | None, until: datetime | None, limit: int) -> tuple[list[Record], int]:
-        """The newest entries, by group and position, and how many there are in all."""
+        """Return the newest entries, by group and position, and how many there are in all."""
         window, values = _window(since, until)
         late = "true" if since is None else "t.observed_at >= :since"
-        entries = f"SELECT q.* FROM ({told_states(self.of_groups, late)}) q WHERE q.tells AND {window}"
+        entries = f"SELECT q.* FROM ({rebalance_states(self.of_groups, late)}) q WHERE q.represents AND {window}"
         newest = "q.observed_at DESC, q.cluster_id, q.group_id, q.offset DESC"
         rows = records(self.reader, f"{entries} ORDER BY {newest} LIMIT {limit + 1}", **self.values, **values)
         total = len(rows)
@@ -217,20 +210,20 @@ class _Found:
         return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
 
     def narrowed(self, rows: list[Record]) -> _Found:
-        """Of the groups those that rows are of, by name if they are few: a pattern keeps no group of a view unread."""
+        """Name the groups that rows are of, if they are few: a pattern keeps no group of a view unread."""
         groups = sorted({row["group_id"] for row in rows})
-        if len(groups) > MOST_NAMED:
+        if len(groups) > MOST_ASKED:
             return self
         named, names = one_of("t.group_id", "named", groups)
         return replace(self, named=named, values={**self.values, **names})
 
     def findings(self, begin: int) -> _Positioned:
-        """What was found from an offset on."""
+        """Return the findings from an offset on."""
         columns = "t.code, t.member_id, t.topic, t.partition, t.evidence"
         return self._positioned("current_violations", columns, self.named, begin)
 
     def gaps(self, begin: int) -> _Positioned:
-        """What the log lacks from an offset on: of the groups, and of whole log partitions."""
+        """Return what the log lacks from an offset on: of the groups, and of whole log partitions."""
         return self._positioned("current_coverage", "t.kind, t.reason", f"({self.named} OR t.group_id = '')", begin)
 
     def _positioned(self, view: str, columns: str, of_groups: str, begin: int) -> _Positioned:
@@ -242,7 +235,7 @@ class _Found:
         return _Positioned(records(self.reader, query, **self.values, begin=begin))
 
     def why_none(self, group: str) -> Iterator[str]:
-        """Says from when to when the groups are known."""
+        """Say from when to when the groups are known."""
         query = (
             "SELECT min(t.observed_at) AS begins, max(t.observed_at) AS ends "
             f"FROM current_group_snapshots t WHERE {self.of_groups}"
@@ -252,8 +245,8 @@ class _Found:
         yield f"nothing in that time: the ledger knows {which} from {iso(row['begins'])} to {iso(row['ends'])}"
 
 
-def _window(since: datetime | None, until: datetime | None) -> tuple[str, dict[str, Value]]:
-    """A condition that an entry is in a stretch of time, of which either end may be open."""
+def _window(since: datetime | None, until: datetime | None) -> Query:
+    """Require that an entry is in a stretch of time, of which either end may be open."""
     values: dict[str, Value] = {name: at for name, at in (("since", since), ("until", until)) if at is not None}
     conditions = {"since": "q.observed_at >= :since", "until": "q.began_at <= :until"}
     return " AND ".join(conditions[name] for name in values) or "true", values

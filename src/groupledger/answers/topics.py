@@ -35,13 +35,13 @@ class TopicLife:
 
 
 def topic_lives(reader: Reader, topic: str, cluster: str | None = None) -> tuple[TopicLife, ...]:
-    """All that the topic listings said of the name, in order of cluster and time."""
+    """Return all that the topic listings said of the name, in order of cluster and time."""
     condition, values = matching("t.", topic=topic, cluster_id=cluster)
     return lives(_change(row) for row in records(reader, f"{_LISTED} WHERE {condition}", **values))
 
 
 def lives_of(reader: Reader, clusters: list[str], topics: list[str]) -> dict[tuple[str, str], tuple[TopicLife, ...]]:
-    """The same for several names, by cluster and name; a name that no listing has is left out."""
+    """Return the lives of several names, by cluster and name; a name that no listing has is left out."""
     in_clusters, values = one_of("t.cluster_id", "cluster", clusters)
     among, names = one_of("t.topic", "topic", topics)
     changes: dict[tuple[str, str], list[TopicChangeRow]] = {}
@@ -51,7 +51,7 @@ def lives_of(reader: Reader, clusters: list[str], topics: list[str]) -> dict[tup
 
 
 def life_at(lives: tuple[TopicLife, ...], moment: datetime) -> TopicLife | None:
-    """Of one name's lives in a cluster the one at a moment; None where it was not listed, or deleted."""
+    """Return one name's life in a cluster at a moment; None if it was not listed, or deleted."""
     number = bisect_right(lives, moment, key=attrgetter("since"))
     last = lives[number - 1] if number else None
     return last if last is not None and (last.until is None or moment < last.until) else None
@@ -62,7 +62,7 @@ def _change(row: Record) -> TopicChangeRow:
 
 
 def lives(changes: Iterable[TopicChangeRow]) -> tuple[TopicLife, ...]:
-    """Changes -> the stretches between them."""
+    """Turn changes into the stretches between them."""
     ordered = sorted(changes, key=lambda change: (change[0], change_order(change[3], change[1], change[2])))
     found = []
     for index, (cluster, topic_id, count, since) in enumerate(ordered):

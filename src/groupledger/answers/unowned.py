@@ -7,19 +7,30 @@ held: the partition is there, the group subscribes to its topic, and nobody has 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise, takewhile
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
 from groupledger.answers.ownership import life_of
 from groupledger.answers.reach import known, reaches
-from groupledger.answers.rebalance_causes import MOST_ASKED
-from groupledger.answers.rows import BY_ID, alike, matching, one_of, records
+from groupledger.answers.rows import (
+    BY_ID,
+    MOST_ASKED,
+    by_group,
+    group_of,
+    newest,
+    of_groups,
+    of_snapshots,
+    one_of,
+    records,
+    steps,
+)
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import begun_late, listings, measured, states, unseen_before
 from groupledger.answers.topics import life_at
@@ -32,9 +43,9 @@ if TYPE_CHECKING:
 
     from groupledger.answers.causes import Side
     from groupledger.answers.reach import Known
-    from groupledger.answers.rows import GroupKey, NamedPartition, Reader, Record, Value
+    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record
     from groupledger.answers.scope import Scope
-    from groupledger.answers.states import MeasuredStates, Query, States
+    from groupledger.answers.states import MeasuredStates, States
     from groupledger.answers.topics import TopicLife
     from groupledger.core.moments import Bound
 
@@ -43,11 +54,10 @@ Place = tuple[str, str, str, int]
 """Cluster, group, topic, partition."""
 
 NAMED = 10
-_GROUPS_BY_NAME = 1_000
 
 
 class WhyUnowned(StrEnum):
-    """What happened at the moment since which nobody has had a partition."""
+    """The condition that began at the moment since which a partition has had no owner."""
 
     GIVEN_UP = "given-up"
     SUBSCRIBED = "subscribed"
@@ -83,13 +93,13 @@ class UnownedPartition:
 class UnownedPartitions:
     """What nobody has at a moment, the oldest first; `left_off` younger ones are not here.
 
-    `since`: only what nobody has had since then, or longer. `not_known`: groups of which it cannot be told whether they
-    have others, too. `notes` say what could not be told, and why there is none.
+    `since`: only what nobody has had since then, or longer. `not_known`: groups of which it is not known whether they
+    have others, too. `notes` say what is not known, and why there is none.
     """
 
     at: datetime
     since: datetime | None
-    partitions: tuple[UnownedPartition, ...]
+    partitions: tuple[UnownedPartition, ...] = field(metadata=listed(UnownedPartition))
     left_off: int
     not_known: tuple[GroupKey, ...]
     notes: tuple[str, ...]
@@ -107,198 +117,146 @@ def unowned_partitions(
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
-    condition, values = matching("t.", cluster_id=cluster)
-    named, names = alike("t.group_id", "group_id", group)
-    found = _Groups(reader, f"{condition} AND {named}", values | names, at)
-    lasts = found.last_states()
-    if not lasts:
+    last = _last_states(reader, of_groups("t.", cluster, group), at)
+    if not last.sides:
         require_names(reader, cluster, group)
-    recorded = states(reader, *found.among(lasts), [snapshot_id for snapshot_id, _ in lasts.values()], computed=False)
-    of_groups = _LastSides(up_to := found.up_to(lasts), found.with_given(recorded, up_to))
-    rows = sorted(found.explained(of_groups), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition"))
+    rows = sorted(_explained_all(last), key=attrgetter("since", "cluster_id", "group_id", "topic", "partition"))
     late = begun_late(reader, {row.snapshot_id for row in rows if row.why is WhyUnowned.SUBSCRIBED})
     rows = [replace(row, from_before=row.why is WhyUnowned.SUBSCRIBED and row.snapshot_id in late) for row in rows]
-    chosen = [row for row in rows if _lasts_long(row, since)]
+    chosen = rows
+    if isinstance(since, datetime):
+        chosen = [row for row in rows if row.since <= since]
+    elif since is not None:
+        chosen = [row for row in rows if row.age_seconds >= since.total_seconds()]
     since_when = None if since is None else placed(since, at)
-    unknown = tuple(key for key in of_groups.sides if of_groups.not_counted(key))
-    notes = tuple(_notes(reader, of_groups, since_when, rows, chosen))
+    unknown = tuple(key for key in last.sides if last.not_counted(key))
+    notes = tuple(_notes(last, since_when, rows, chosen))
     return UnownedPartitions(at, since_when, tuple(chosen[:limit]), max(0, len(chosen) - limit), unknown, notes)
 
 
-def _lasts_long(row: UnownedPartition, since: Bound | None) -> bool:
-    """Whether it is known to have had no owner since then, or for so long."""
-    if since is None or isinstance(since, datetime):
-        return since is None or row.since <= since
-    return row.age_seconds >= since.total_seconds()
-
-
-_LastStates = dict["GroupKey", tuple[str, datetime]]
-"""The last complete state of each group, and its time."""
-
-
 @dataclass(frozen=True, slots=True)
-class _LastSides:
-    """The last states of groups, each with the moment up to which it is known to have lasted."""
+class _LastStates:
+    """The last complete states, up to a moment, of the groups that are asked for; `until`: up to when each is known."""
 
-    up_to: _LastStates
+    reader: Reader
+    asked: Query
+    at: datetime
+    sides: dict[GroupKey, Side]
+    until: dict[GroupKey, datetime]
     known: States
 
-    @property
-    def sides(self) -> dict[GroupKey, Side]:
-        """The states by group."""
-        return {key: self.known.sides[(*key, snapshot_id)] for key, (snapshot_id, _) in self.up_to.items()}
-
-    def until(self, key: GroupKey) -> datetime:
-        """Up to when the group is known, at most the moment that was asked for."""
-        return self.up_to[key][1]
+    def among(self, groups: Collection[GroupKey]) -> Query:
+        """Require that columns of `t` name these groups, as far as naming them is shorter."""
+        return _among(self.asked, groups)
 
     def unowned(self) -> dict[Place, Side]:
         """Return the partitions that no member is recorded for."""
         sides = self.sides.items()
-        return {(*key, *at): side for key, side in sides for at in self.known.unowned(key, side, self.until(key))}
+        return {(*key, *at): side for key, side in sides for at in self.known.unowned(key, side, self.until[key])}
 
     def not_counted(self, key: GroupKey) -> list[str]:
         """Return the topics of a group with members whose partitions are not known."""
         side = self.sides[key]
-        return self.known.not_counted(key, side, self.until(key)) if side.members else []
+        return self.known.not_counted(key, side, self.until[key]) if side.members else []
 
     def deleted_since(self, key: GroupKey) -> list[str]:
-        """Those of them that the record shows to be gone, though a listing has them."""
-        return self.known.deleted_since(key, self.sides[key], self.until(key))
+        """Return those of them that the record shows to be gone, though a listing has them."""
+        return self.known.deleted_since(key, self.sides[key], self.until[key])
 
     def first_listed(self, key: GroupKey, topic: str) -> str:
         """Return the topic, with the time of its first listing if it has one."""
         lives = self.known.topics.get((key[0], topic))
         return f"{topic} (first listed {iso(lives[0].since)})" if lives else topic
 
-
-@dataclass(frozen=True, slots=True)
-class _Groups:
-    """The groups that are asked for, up to a moment."""
-
-    reader: Reader
-    of_groups: str
-    values: dict[str, Value]
-    at: datetime
-
-    def among(self, groups: Collection[GroupKey]) -> tuple[str, dict[str, Value]]:
-        """A condition on the columns of `t` for these groups, as far as naming them is shorter."""
-        if len(groups) > _GROUPS_BY_NAME:
-            return self.of_groups, self.values
-        which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
-        return f"{self.of_groups} AND {which}", self.values | names
-
-    def last_states(self) -> _LastStates:
-        """Return the last complete state of each group."""
-        where = f"{self.of_groups} AND t.complete AND t.observed_at <= :moment"
-        newest = (
-            "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
-            f"WHERE {where} GROUP BY t.cluster_id, t.group_id"
-        )
-        rows = records(
-            self.reader,
-            "SELECT t.cluster_id, t.group_id, max(t.snapshot_id) AS snapshot_id, max(t.observed_at) AS at "
-            "FROM current_group_snapshots t "
-            f"JOIN ({newest}) n ON n.cluster_id = t.cluster_id AND n.group_id = t.group_id AND n.newest = t.offset "
-            f"WHERE {where} GROUP BY t.cluster_id, t.group_id ORDER BY t.cluster_id, t.group_id",
-            **self.values,
-            moment=self.at,
-        )
-        return {(row["cluster_id"], row["group_id"]): (row["snapshot_id"], row["at"]) for row in rows}
-
-    def with_given(self, recorded: States, up_to: _LastStates) -> States:
-        """Return the states, with what members had in groups that have nothing of a listed topic."""
-        sides = {key: (recorded.sides[(*key, snapshot_id)], until) for key, (snapshot_id, until) in up_to.items()}
-        keys = [key for key, (side, until) in sides.items() if recorded.unassigned(key[0], side, until)]
-        return recorded.with_given(self.reader, *self.among(keys)) if keys else recorded
-
-    def up_to(self, lasts: _LastStates) -> _LastStates:
-        """Return the snapshot of each group, and up to when it is known to have lasted."""
-        read = known(self.reader)
-        return {key: (name, min(self.at, read.of(key[0], at))) for key, (name, at) in lasts.items()}
-
-    def explained(self, of_groups: _LastSides) -> Iterator[UnownedPartition]:
-        """Since when, and why; a partition that a later record gives to somebody is none."""
-        places, known = of_groups.unowned(), of_groups.known
-        if not places:
-            return
-        groups = {place[:2] for place in places}
-        losses = self._last_changes(groups, places, known)
-        offsets = [losses[place]["offset"] if place in losses else -1 for place in places]
-        history = self._histories(groups, min(offsets))
-        shown = self._shown(groups, places)
-        for place, side in places.items():
-            lost = losses.get(place)
-            if lost is None or lost["to_member_id"] is None:
-                lives = known.topics[place[0], place[2]]
-                existed = _existed(place, side, shown.get(place), lives, of_groups.until(place[:2]))
-                yield _explained(place, existed, lost, history[place[:2]], lives, of_groups.until(place[:2]))
-
-    def _shown(self, groups: set[GroupKey], places: Iterable[Place]) -> dict[Place, datetime]:
-        """When a member of the group first had the partition or a later one of its topic, which thus existed."""
-        of_groups, values = self.among(groups)
-        by_name, names = one_of("t.topic", "topic", sorted({topic for *_, topic, _ in places}))
-        query = (
-            "SELECT t.cluster_id, t.group_id, t.topic, t.partition, min(t.at) AS at FROM current_ownership_changes t "
-            f"WHERE {of_groups} AND {by_name} AND t.to_member_id IS NOT NULL AND t.at <= :moment "
-            "GROUP BY t.cluster_id, t.group_id, t.topic, t.partition"
-        )
-        given: dict[tuple[str, str, str], list[tuple[int, datetime]]] = {}
-        for row in records(self.reader, query, **values, **names, moment=self.at):
-            of_topic = given.setdefault((row["cluster_id"], row["group_id"], row["topic"]), [])
-            of_topic.append((row["partition"], row["at"]))
-        had = {place: [at for number, at in given.get(place[:3], ()) if number >= place[3]] for place in places}
-        return {place: min(moments) for place, moments in had.items() if moments}
-
-    def _last_changes(self, groups: set[GroupKey], places: dict[Place, Side], known: States) -> dict[Place, Record]:
-        """Return the last change of each of the partitions, of the topic that has the name now.
-
-        Of a classic group, whose log gives no topic ids, the last one under that name.
-        """
-        topics = {
-            (cluster, topic): life
-            for cluster, _, topic, _ in places
-            if (life := life_at(known.topics[cluster, topic], self.at)) is not None
-        }
-        by_id = {(cluster, life.topic_id): topic for (cluster, topic), life in topics.items()}
-        of_groups, values = self.among(groups)
-        by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in topics}))
-        with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
-        columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
-        order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
-        ranked = (
-            f"SELECT {columns}, t.at, t.held_since, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
-            f"row_number() OVER (PARTITION BY {columns} ORDER BY {order}) AS place FROM current_ownership_changes t "
-            f"WHERE {of_groups} AND ({by_name} OR {with_id}) AND t.at <= :moment"
-        )
-        given = "CASE WHEN q.to_member_id IS NULL THEN 0 ELSE 1 END"
-        query = f"SELECT * FROM ({ranked}) q WHERE q.place = 1 ORDER BY q.offset, {given}"
-        found: dict[Place, Record] = {}
-        for row in records(self.reader, query, **values, **names, **ids, moment=self.at):
-            key, number = (row["cluster_id"], row["group_id"]), row["partition"]
-            topic = by_id.get((row["cluster_id"], row["topic_id"]), row["topic"] if row["topic_id"] is None else None)
-            side = places.get((*key, row["topic"] or "", number))
-            if topic is None and side is not None and side.group_type == CLASSIC:
-                topic = row["topic"]
-            place = (*key, topic or "", number)
-            if place in places:
-                found[place] = row
-        return found
-
-    def _histories(self, groups: set[GroupKey], since_offset: int) -> dict[GroupKey, list[Record]]:
-        """The states of these groups from an offset on, the last one first."""
-        of_groups, values = self.among(groups)
+    def histories(self, groups: set[GroupKey], since_offset: int) -> dict[GroupKey, list[Record]]:
+        """Return the states of these groups from an offset on, the last one first."""
+        condition, values = self.among(groups)
         query = (
             "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, coalesce(t.generation, "
             "t.group_epoch) AS number, coalesce(t.shared_topics, t.subscribed_topics) AS topics "
-            f"FROM current_group_snapshots t WHERE {of_groups} AND t.offset >= :low AND t.observed_at <= :moment "
+            f"FROM current_group_snapshots t WHERE {condition} AND t.offset >= :low AND t.observed_at <= :moment "
             "ORDER BY t.offset DESC, t.snapshot_id DESC"
         )
-        found: dict[GroupKey, list[Record]] = {key: [] for key in groups}
-        for row in records(self.reader, query, **values, low=since_offset, moment=self.at):
-            if (key := (row["cluster_id"], row["group_id"])) in found:
-                found[key].append(row)
-        return found
+        return by_group(records(self.reader, query, **values, low=since_offset, moment=self.at))
+
+
+def _among(asked: Query, groups: Collection[GroupKey]) -> Query:
+    if len(groups) > MOST_ASKED:
+        return asked
+    which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
+    return f"{asked[0]} AND {which}", asked[1] | names
+
+
+def _last_states(reader: Reader, asked: Query, at: datetime) -> _LastStates:
+    last = newest(
+        f"{asked[0]} AND t.complete AND t.observed_at <= :moment",
+        "t.cluster_id, t.group_id, t.snapshot_id, t.observed_at",
+    )
+    found = {group_of(row): row for row in records(reader, f"{last} ORDER BY 1, 2, 3", **asked[1], moment=at)}
+    recorded = states(reader, *_among(asked, found), [row["snapshot_id"] for row in found.values()], computed=False)
+    read = known(reader)
+    until = {key: min(at, read.of(key[0], row["observed_at"])) for key, row in found.items()}
+    sides = {key: recorded.sides[(*key, row["snapshot_id"])] for key, row in found.items()}
+    gone = [key for key, side in sides.items() if recorded.unassigned(key[0], side, until[key])]
+    recorded = recorded.with_given(reader, *_among(asked, gone)) if gone else recorded
+    return _LastStates(reader, asked, at, sides, until, recorded)
+
+
+def _explained_all(last: _LastStates) -> Iterator[UnownedPartition]:
+    """Say since when, and why; leave out a partition that a later record gives to a member."""
+    places = last.unowned()
+    if not places:
+        return
+    groups = {place[:2] for place in places}
+    losses, shown = _changes(last, groups, places)
+    history = last.histories(groups, min(losses[place]["offset"] if place in losses else -1 for place in places))
+    for place, side in places.items():
+        lost, until = losses.get(place), last.until[place[:2]]
+        if lost is None or lost["to_member_id"] is None:
+            lives = last.known.topics[place[0], place[2]]
+            existed = _existed(place, side, shown.get(place), lives, until)
+            yield _explained(place, existed, lost, history.get(place[:2], []), lives, until)
+
+
+def _changes(
+    last: _LastStates, groups: set[GroupKey], places: Mapping[Place, Side]
+) -> tuple[dict[Place, Record], dict[Place, datetime]]:
+    """Return the last change of each of the partitions, of the topic that has the name now, and since when it existed.
+
+    Of a classic group, whose log gives no topic ids, the last one under that name. A partition existed when a member of
+    the group first had it or a later one of its topic.
+    """
+    names_now = {
+        (cluster, topic): life_at(last.known.topics[cluster, topic], last.at) for cluster, _, topic, _ in places
+    }
+    by_id = {(key[0], life.topic_id): key[1] for key, life in names_now.items() if life is not None}
+    condition, values = last.among(groups)
+    by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in names_now}))
+    with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
+    columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
+    order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
+    query = steps(
+        ranked=f"SELECT {columns}, t.at, t.held_since, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
+        f"row_number() OVER (PARTITION BY {columns} ORDER BY {order}) AS place, "
+        f"min(CASE WHEN t.to_member_id IS NOT NULL THEN t.at END) OVER (PARTITION BY {columns}) AS first_had "
+        f"FROM current_ownership_changes t WHERE {condition} AND ({by_name} OR {with_id}) AND t.at <= :moment",
+        lasts="SELECT * FROM ranked q WHERE q.place = 1 "
+        "ORDER BY q.offset, CASE WHEN q.to_member_id IS NULL THEN 0 ELSE 1 END",
+    )
+    lost: dict[Place, Record] = {}
+    had: dict[tuple[str, str, str | None], list[tuple[int, datetime]]] = {}
+    for row in records(last.reader, query, **values, **names, **ids, moment=last.at):
+        key, number = group_of(row), row["partition"]
+        if row["first_had"] is not None:
+            had.setdefault((*key, row["topic"]), []).append((number, row["first_had"]))
+        topic = by_id.get((row["cluster_id"], row["topic_id"]), row["topic"] if row["topic_id"] is None else None)
+        side = places.get((*key, row["topic"] or "", number))
+        if topic is None and side is not None and side.group_type == CLASSIC:
+            topic = row["topic"]
+        if (place := (*key, topic or "", number)) in places and names_now[key[0], place[2]] is not None:
+            lost[place] = row
+    shown = {of: [at for number, at in had.get(of[:3], ()) if number >= of[3]] for of in places}
+    return lost, {place: min(moments) for place, moments in shown.items() if moments}
 
 
 def _explained(
@@ -309,17 +267,17 @@ def _explained(
     lives: tuple[TopicLife, ...],
     at: datetime,
 ) -> UnownedPartition:
-    """The latest of what had to happen: the partition is there, the topic is subscribed to, its last owner lost it."""
+    """Choose the latest condition: the partition exists, the topic is subscribed to, its last owner lost it."""
     cluster, group, topic, partition = place
     subscribed = list(takewhile(lambda state: topic in (state["topics"] or ()), history))
     reached = subscribed[-1] if subscribed else None
     numbers = {state["snapshot_id"]: state["number"] for state in history}
-    happened = [existed]
+    conditions = [existed]
     if reached is not None:
-        happened.append((reached["observed_at"], WhyUnowned.SUBSCRIBED, reached["snapshot_id"]))
+        conditions.append((reached["observed_at"], WhyUnowned.SUBSCRIBED, reached["snapshot_id"]))
     if lost is not None:
-        happened.append((lost["at"], WhyUnowned.GIVEN_UP, lost["snapshot_id"]))
-    since, why, snapshot_id = max(reversed(happened), key=itemgetter(0))
+        conditions.append((lost["at"], WhyUnowned.GIVEN_UP, lost["snapshot_id"]))
+    since, why, snapshot_id = max(reversed(conditions), key=itemgetter(0))
     had = lost if lost is not None and _is_of_this_topic(lost, cluster, lives, at) else None
     return UnownedPartition(
         cluster_id=cluster,
@@ -338,7 +296,7 @@ def _explained(
 
 
 def _is_of_this_topic(lost: Record, cluster: str, lives: tuple[TopicLife, ...], at: datetime) -> bool:
-    """Whether what was lost was a partition of the topic that has the name at the moment, as far as can be told."""
+    """Return whether the lost partition was of the topic that has the name at the moment, as far as is known."""
     life = life_at(lives, at)
     held = (lost["held_since"] or lost["at"], lost["at"])
     return life is None or life.topic_id == life_of(lives, cluster, held, handed_over=False)
@@ -347,7 +305,7 @@ def _is_of_this_topic(lost: Record, cluster: str, lives: tuple[TopicLife, ...], 
 def _existed(
     place: Place, side: Side, shown: datetime | None, lives: tuple[TopicLife, ...], at: datetime
 ) -> tuple[datetime, WhyUnowned, str]:
-    """Since when the partition is known to exist.
+    """Return since when the partition is known to exist.
 
     The first listing of a topic is the ledger's news, not the cluster's: what a member had, or had a later partition
     than, existed already.
@@ -360,7 +318,7 @@ def _existed(
 
 
 def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) -> datetime:
-    """Since when the topic that has the name at the moment has been listed with the partition."""
+    """Return since when the topic that has the name at the moment has been listed with the partition."""
     found = life_at(lives, at)
     first = found
     for life in reversed([each for each in lives if each.since <= at]):
@@ -372,35 +330,31 @@ def _listed_since(lives: tuple[TopicLife, ...], partition: int, at: datetime) ->
 
 
 def _notes(
-    reader: Reader,
-    of_groups: _LastSides,
-    since: datetime | None,
-    rows: list[UnownedPartition],
-    chosen: list[UnownedPartition],
+    last: _LastStates, since: datetime | None, rows: list[UnownedPartition], chosen: list[UnownedPartition]
 ) -> Iterator[str]:
-    """Says what could not be told, and, where there is nothing, why."""
-    sides = of_groups.sides
+    """Say what is not known, and, where there is nothing, why."""
+    sides = last.sides
     if not sides:
         yield "no group has a complete record up to that moment"
-        for cluster, (begins, ends) in reaches(reader, []).items():
+        for cluster, (begins, ends) in reaches(last.reader, []).items():
             yield f"the ledger knows cluster {cluster} from {iso(begins)} to {iso(ends)}"
         return
     empty = sum(not side.members for side in sides.values())
-    unknown = [key for key in sides if of_groups.not_counted(key)]
+    unknown = [key for key in sides if last.not_counted(key)]
     if not rows and len(sides) - empty > len(unknown):
         of = numbered(len(sides) - empty - len(unknown), "group")
         yield f"every partition of a topic that a group with members subscribes to has an owner ({of})"
-    elif not chosen and since is not None:
+    elif rows and not chosen and since is not None:
         oldest = rows[0].since
         number = numbered(len(rows), "partition")
         yield f"{number} without an owner, none since {iso(since)} or longer: the oldest since {iso(oldest)}"
     if empty:
         yield f"{numbered(empty, 'group')} without members: they subscribe to nothing, and are not here"
-    gone = {key: of_groups.deleted_since(key) for key in unknown}
-    unlisted = {key: [each for each in of_groups.not_counted(key) if each not in gone[key]] for key in unknown}
+    gone = {key: last.deleted_since(key) for key in unknown}
+    unlisted = {key: [each for each in last.not_counted(key) if each not in gone[key]] for key in unknown}
     for some, why in ((unlisted, "no topic listing up to then has"), (gone, "deleted since the last topic listing:")):
         if groups := [key for key in unknown if some[key]]:
-            names = sorted({of_groups.first_listed(key, topic) for key in groups for topic in some[key]})
+            names = sorted({last.first_listed(key, topic) for key in groups for topic in some[key]})
             named = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
             yield f"not known of {numbered(len(groups), 'group')}: {why} {named}"
 
@@ -408,9 +362,8 @@ def _notes(
 # Partitions that nobody had although the group had members, for longer than a rebalance explains.
 #
 # Between two generations a cooperative group has partitions that nobody has, and a leader may know a new partition
-# only
-# minutes after a listing shows it. Both are the course of things: a partition is found where it stays without an owner
-# over a second generation of a classic group, or for longer than `PATIENCE`.
+# only minutes after a listing shows it. Both are the course of things: a partition is found where it stays without an
+# owner over a second generation of a classic group, or for longer than `PATIENCE`.
 
 PATIENCE = timedelta(minutes=5)
 """Kafka's default of `max.poll.interval.ms` and of `metadata.max.age.ms`."""
@@ -470,7 +423,7 @@ class Stretch:
 
 
 def stretches(states_of_group: Sequence[State], listed: Mapping[str, Listed]) -> Iterator[Stretch]:
-    """Every stretch in which a partition had no owner, from consecutive states of a group.
+    """Find every stretch in which a partition had no owner, from consecutive states of a group.
 
     Between two states that do not touch, everything had an owner.
     """
@@ -529,39 +482,40 @@ def _pieces(
 
 
 def is_found(stretch: Stretch, group_type: str) -> bool:
-    """Whether a stretch is longer than a rebalance explains."""
+    """Return whether a stretch is longer than a rebalance explains."""
     return stretch.length > PATIENCE or (group_type == CLASSIC and len(stretch.generations) > 1)
 
 
-@dataclass(frozen=True, slots=True)
-class UnownedGroup:
-    """A group with the stretches that are found in it, the longest first."""
-
-    cluster_id: str
-    group_id: str
-    stretches: tuple[Stretch, ...]
-
-
-def unowned(reader: Reader, of_period: MeasuredStates) -> Iterator[UnownedGroup]:
-    """The groups that left partitions without an owner, in order of cluster and name."""
-    within = of_period.within
-    candidates = _candidates(reader, of_period)
-    if not candidates:
-        return
-    listed = _listed(reader, within)
-    owned, read = _Recorded(reader, candidates), known(reader, within.cluster)
-    by_group: dict[tuple[str, str, str, int], list[State]] = {}
-    for row in candidates:
-        key = (row["cluster_id"], row["group_id"], row["group_type"], row["incarnation"])
-        by_group.setdefault(key, []).append(_state(row, owned, read, within.end))
+def unowned(reader: Reader, of_period: MeasuredStates) -> Iterator[tuple[GroupKey, list[Stretch]]]:
+    """Find the groups that left partitions without an owner, in order, each with its stretches, the longest first."""
     found: dict[GroupKey, list[Stretch]] = {}
-    for (cluster, group, kind, _), of_group in by_group.items():
-        counted = {topic: counts for (of, topic), counts in listed.items() if of == cluster}
-        lasting = [each for each in stretches(of_group, counted) if is_found(each, kind)]
-        found.setdefault((cluster, group), []).extend(lasting)
-    for (cluster, group), lasting in sorted(found.items()):
+    for first, of_life in _stretches(reader, of_period.within, _candidates(reader, of_period), "group_type"):
+        lasting = [each for each in of_life if is_found(each, first["group_type"])]
+        found.setdefault(group_of(first), []).extend(lasting)
+    for group, lasting in sorted(found.items()):
         if lasting:
-            yield UnownedGroup(cluster, group, tuple(sorted(lasting, key=_longest_first)))
+            yield group, sorted(lasting, key=_longest_first)
+
+
+def _stretches(
+    reader: Reader, within: Scope, rows: Sequence[Record], *apart: str, is_cut: bool = False
+) -> Iterator[tuple[Record, Iterator[Stretch]]]:
+    """Find the stretches of each incarnation of a group, with the first of its states, from states in order of offset.
+
+    `apart`: what else parts states; `is_cut`: what nobody has in the first state may have begun before.
+    """
+    if not rows:
+        return
+    listed, owned, read = _listed(reader, within), _Recorded(reader, rows), known(reader, within.cluster)
+    lives: dict[tuple[Any, ...], list[Record]] = {}
+    for row in rows:
+        lives.setdefault(itemgetter("cluster_id", "group_id", "incarnation", *apart)(row), []).append(row)
+    for of_life in lives.values():
+        found = [_state(row, owned, read, within.end) for row in of_life]
+        if is_cut and of_life[0] is rows[0]:
+            found[0] = replace(found[0], given_up=frozenset())
+        counted = {topic: counts for (of, topic), counts in listed.items() if of == of_life[0]["cluster_id"]}
+        yield of_life[0], stretches(found, counted)
 
 
 def _longest_first(stretch: Stretch) -> tuple[timedelta, str, int, datetime]:
@@ -580,35 +534,28 @@ class UnownedTime:
 
 
 def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTime:
-    """For how long which partitions of one group had nobody, from the last `most_states` states in which one had.
+    """Find stretches in which partitions of one group had no owner, in the last `most_states` states that lack any.
 
     Only while the group had members: of an empty group nothing is said. `of_group` names its cluster, too.
     """
     with measured(reader, of_group) as of_period:
         lacking, values = _lacking(of_period)
-        newest = (
+        last = (
             f"SELECT b.*, count(*) OVER () AS total FROM ({lacking}) b WHERE b.lacks = 1 "
             f"ORDER BY b.offset DESC, b.snapshot_id DESC LIMIT {most_states}"
         )
-        found = records(reader, f"SELECT * FROM ({newest}) n ORDER BY n.offset", **values)
+        found = records(reader, f"SELECT * FROM ({last}) n ORDER BY n.offset", **values)
     rows = [row for row in found if _lasted(row)]
     if not rows:
         return UnownedTime((), 0)
     left_off = max(0, rows[0]["total"] - most_states)
-    listed = {topic: counts for (cluster, topic), counts in _listed(reader, of_group).items()}
-    owned, read = _Recorded(reader, rows), known(reader, of_group.cluster)
-    by_incarnation: dict[int, list[State]] = {}
-    for row in rows:
-        by_incarnation.setdefault(row["incarnation"], []).append(_state(row, owned, read, of_group.end))
-    if left_off and rows[0]["lacked"]:  # what nobody has in it may have begun before
-        first = by_incarnation[rows[0]["incarnation"]]
-        first[0] = replace(first[0], given_up=frozenset())
-    lasting = [each for some in by_incarnation.values() for each in stretches(some, listed)]
+    of_lives = _stretches(reader, of_group, rows, is_cut=bool(left_off and rows[0]["lacked"]))
+    lasting = [each for _, of_life in of_lives for each in of_life]
     return UnownedTime(tuple(sorted(lasting, key=_longest_first)), left_off)
 
 
-def told(stretch: Stretch) -> str:
-    """`clicks-1 had no owner for 12.400 s, from 2026-11-21T13:51:29.462Z to 2026-11-21T13:51:41.862Z`."""
+def describe(stretch: Stretch) -> str:
+    """Format as `clicks-1 had no owner for 12.4 s, from 2026-11-21T13:51:29.462Z to 2026-11-21T13:51:41.862Z`."""
     since = "from before" if stretch.from_before else "from"
     until = iso(stretch.until)
     end = f"on (still at {until}, as far as known)" if stretch.open_ended else f"to {until}"
@@ -617,7 +564,7 @@ def told(stretch: Stretch) -> str:
 
 
 def _candidates(reader: Reader, of_period: MeasuredStates) -> list[Record]:
-    """States that lack an owner, or may hide that they do, and that last.
+    """Return states that lack an owner, or may hide that they do, and that last.
 
     What is short and stands alone is a round of a cooperative rebalance.
     """
@@ -637,29 +584,24 @@ def _lasted(row: Record) -> bool:
 
 
 def _lacking(of_period: MeasuredStates) -> Query:
-    """States with `lacks`, 1 where they have another number of partitions than their topics, or may hide that they do.
+    """Select states with `lacks`: 1 if they have another number of partitions than their topics, or may hide it.
 
     `lacked` and `will_lack` say so of the states before and after.
     """
     hidden_by = (DOUBLE_OWNED, NOT_SUBSCRIBED, ASSIGNED_WITHOUT_TOPICS)
     codes, named = one_of("v.code", "code", [each.recorded_as for each in hidden_by])
-    # of runs that do not count, too: who owned what is looked up for each state, and which results count takes memory
-    hiding = f"SELECT DISTINCT v.snapshot_id FROM violations v WHERE {codes}"
-    differing = (
-        "SELECT s.*, CASE WHEN s.fewest <> s.greatest OR s.greatest <> coalesce(s.total, 0) OR v.snapshot_id IS NOT "
-        f"NULL THEN 1 ELSE 0 END AS lacks FROM ({of_period.states}) s "
-        f"LEFT JOIN ({hiding}) v ON v.snapshot_id = s.snapshot_id WHERE s.greatest IS NOT NULL"
-    )
     within_group = "OVER (PARTITION BY d.cluster_id, d.group_id, d.incarnation ORDER BY d.offset)"
-    columns = (
-        "d.cluster_id, d.group_id, d.group_type, d.incarnation, d.offset, d.snapshot_id, d.number, d.observed_at, "
-        "d.until_at, d.before, d.previous_snapshot_id, d.shared_topics, d.subscribed_topics, d.lacks"
+    query = steps(
+        # of runs that do not count, too: who owned what is looked up for each state, and which count takes memory
+        hiding=f"SELECT DISTINCT v.snapshot_id FROM violations v WHERE {codes}",
+        differing="SELECT s.*, CASE WHEN s.fewest <> s.greatest OR s.greatest <> coalesce(s.total, 0) "
+        f"OR v.snapshot_id IS NOT NULL THEN 1 ELSE 0 END AS lacks FROM ({of_period.states}) s "
+        "LEFT JOIN hiding v ON v.snapshot_id = s.snapshot_id WHERE s.greatest IS NOT NULL",
+        beside="SELECT d.cluster_id, d.group_id, d.group_type, d.incarnation, d.offset, d.snapshot_id, d.number, "
+        "d.observed_at, d.until_at, d.before, d.previous_snapshot_id, d.shared_topics, d.subscribed_topics, d.lacks, "
+        f"lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack FROM differing d",
     )
-    beside = (
-        f"SELECT {columns}, lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack "
-        f"FROM ({differing}) d"
-    )
-    return beside, named
+    return query, named
 
 
 def _state(row: Record, recorded: _Recorded, read: Known, end: datetime) -> State:
@@ -707,27 +649,22 @@ class _Recorded:
         return found
 
     def gone(self, row: Record) -> frozenset[str]:
-        """Ids that members had before a state, and that none of it has, or is to have."""
+        """Return ids that members had before a state, and that none of it has, or is to have."""
         assigned = self._assigned.get(row["snapshot_id"])
         if assigned is None:
             return frozenset()
-        given = self._given.get((row["cluster_id"], row["group_id"]), {}).items()
+        given = self._given.get(group_of(row), {}).items()
         return frozenset(topic_id for topic_id, offset in given if offset < row["offset"]) - assigned
 
 
 def _members(reader: Reader, rows: Sequence[Record]) -> Iterator[Record]:
-    ids = [row["snapshot_id"] for row in rows]
-    for begin in range(0, len(ids), MOST_ASKED):
-        some = rows[begin : begin + MOST_ASKED]
-        which, named = one_of("t.snapshot_id", "snapshot", ids[begin : begin + MOST_ASKED])
-        groups, of_groups = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
-        columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
-        query = f"SELECT {columns} FROM current_member_snapshots t WHERE {groups} AND {which}"
-        yield from records(reader, query, **named, **of_groups)
+    columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
+    for which, named in of_snapshots("t.", rows):
+        yield from records(reader, f"SELECT {columns} FROM current_member_snapshots t WHERE {which}", **named)
 
 
 def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, int]]:
-    """By group of these states: topic id -> offset of the first record that gave a partition of it to a member."""
+    """Map, by group, topic ids to the offset of the first record that gave a partition of it to a member."""
     found: dict[GroupKey, dict[str, int]] = {}
     groups = sorted({row["group_id"] for row in rows})
     for begin in range(0, len(groups), MOST_ASKED):
@@ -737,12 +674,12 @@ def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, i
             f"WHERE {among} AND t.topic_id IS NOT NULL GROUP BY t.cluster_id, t.group_id, t.topic_id"
         )
         for row in records(reader, query, **named):
-            found.setdefault((row["cluster_id"], row["group_id"]), {})[row["topic_id"]] = row["offset"]
+            found.setdefault(group_of(row), {})[row["topic_id"]] = row["offset"]
     return found
 
 
 def _names(reader: Reader, by_id: set[str]) -> dict[str, str]:
-    """`id:<topic id>` -> the name that a listing gave it after the record was folded."""
+    """Map `id:<topic id>` to the name that a listing gave it after the record was folded."""
     if not by_id:
         return {}
     which, named = one_of("t.topic_id", "id", sorted(each.removeprefix(BY_ID) for each in by_id))
@@ -751,7 +688,7 @@ def _names(reader: Reader, by_id: set[str]) -> dict[str, str]:
 
 
 def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
-    """(cluster, topic) -> its listings."""
+    """Map cluster and topic to the listings."""
     query, values = listings(within)
     rows: Iterable[Record] = records(
         reader, f"SELECT * FROM ({query}) q ORDER BY q.valid_from, q.valid_until", **values

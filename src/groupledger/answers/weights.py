@@ -17,9 +17,9 @@ KEYS = ("topic", "partition")
 
 
 def read_weights(name: str) -> dict[NamedPartition, float]:
-    """A CSV file with a header, a Parquet file or a Delta table: columns topic, partition and one number.
+    """Read a CSV file with a header, a Parquet file or a Delta table: columns topic, partition and one number.
 
-    Raises Fault("BAD_WEIGHTS") for what is none, for a partition that stands twice, and for what is no weight.
+    Raises Fault("BAD_WEIGHTS") for another file, for a partition named twice, and for a value that is no weight.
     """
     try:
         table = _table(Path(name))

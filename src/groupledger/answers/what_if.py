@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
 from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.rows import matching, partitions, records
@@ -41,7 +42,7 @@ class WhatIf:
     assignor: str
     joined: tuple[str, ...]
     gone: tuple[str, ...]
-    members: tuple[MemberMove, ...]
+    members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moves: int
     unassigned: int
     most_before: int
@@ -85,43 +86,34 @@ def what_if(
     counts = {topic: (topic_id, _shown(side, topic, topic_id, count)) for topic, (topic_id, count) in listed.items()}
     scenario = _scenario(assignor or _assignor(side), side, counts, after)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
-    told = tuple(_moves(before, after, given))
-    names = tuple(row["member_id"] for row in new), tuple(sorted(gone))
-    older = [*_older(listed, counts)]
-    return _answer((cluster, group_id), side, scenario, names, told, (*notes, *_assumed(side, after), *older))
-
-
-def _answer(
-    group: tuple[str, str],
-    side: Side,
-    scenario: dict[str, Any],
-    joined_and_gone: tuple[tuple[str, ...], tuple[str, ...]],
-    told: tuple[MemberMove, ...],
-    notes: tuple[str, ...],
-) -> WhatIf:
+    found = tuple(_moves(before, after, given))
+    lost, got = (Counter(place for each in found for place in getattr(each, name)) for name in ("revoked", "added"))
+    topics = {topic for member in scenario["members"] for topic in member["topics"]}
+    partition_count = sum(counts[topic][1] for topic in topics)
     held = [len(_held(row)) for row in side.members]
-    would = [len(each.assigned) for each in told if each.stays]
+    would = [len(each.assigned) for each in found if each.stays]
     return WhatIf(
-        *group,
+        cluster,
+        group_id,
         snapshot_id=side.snapshot_id,
         generation=side.number,
         observed_at=side.at,
         assignor=scenario["assignor"],
-        joined=joined_and_gone[0],
-        gone=joined_and_gone[1],
-        members=told,
-        moves=_moved(told),
-        unassigned=_partitions(scenario) - len({place for each in told if each.stays for place in each.assigned}),
+        joined=tuple(row["member_id"] for row in new),
+        gone=tuple(sorted(gone)),
+        members=found,
+        moves=(lost & got).total(),
+        unassigned=partition_count - len({place for each in found if each.stays for place in each.assigned}),
         most_before=max(held),
         least_before=min(held),
         most=max(would),
         least=min(would),
-        notes=notes,
+        notes=(*notes, *_assumed(side, after), *_older(listed, counts)),
     )
 
 
 def _state(reader: Reader, cluster: str, group_id: str, generation: int | None) -> tuple[Side, States]:
-    """The state to compute again: complete, with members, of a group whose assignment is one of ours to compute."""
+    """Return the state to compute again: complete, with members, of a group whose assignment is ours to compute."""
     condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
     if generation is None:
         which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
@@ -141,7 +133,7 @@ def _state(reader: Reader, cluster: str, group_id: str, generation: int | None) 
 
 
 def _assignor(side: Side) -> str:
-    """The assignor of the state, by the name under which it is computed."""
+    """Return the assignor of the state, by the name under which it is computed."""
     if side.group_type != CLASSIC:
         return f"{SERVER}{assigned_by(side.group_type, side.assignor)}"
     if side.assignor is None:
@@ -161,7 +153,7 @@ def _leaving(before: list[Record], members: int, without: Sequence[str]) -> set[
 
 
 def _joining(before: list[Record], number: int) -> tuple[list[Record], list[str]]:
-    """So many new members with the commonest subscription, and what had to be assumed."""
+    """Make so many new members with the commonest subscription, and say what had to be assumed."""
     taken = {row["member_id"] for row in before}
     counted = Counter(tuple(sorted(row["topics"])) for row in before)
     topics, alike = min(counted.items(), key=lambda each: (-each[1], each[0]))
@@ -225,11 +217,11 @@ def _scenario(
         member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": topics}
         generation = side.number if row["member_id"] in stayed else None
         members.append(member | ({"assigned": has} if serverside else {"owned": has, "generation": generation}))
-    topics_told: dict[str, Any] = {
+    listed: dict[str, Any] = {
         topic: {"id": topic_id, "partitions": count} if serverside else count
         for topic, (topic_id, count) in counts.items()
     }
-    return {"id": None, "assignor": assignor, "topics": topics_told, "members": members}
+    return {"id": None, "assignor": assignor, "topics": listed, "members": members}
 
 
 def _held(row: Record) -> tuple[NamedPartition, ...]:
@@ -239,23 +231,9 @@ def _held(row: Record) -> tuple[NamedPartition, ...]:
 def _moves(
     before: list[Record], after: list[Record], given: dict[str, tuple[NamedPartition, ...]]
 ) -> Iterator[MemberMove]:
-    """Members as they are in the record, new ones last of those that stay; then those that would be gone."""
+    """Compare members as they are in the record, new ones last of those that stay; then those that would be gone."""
     stay = {row["member_id"] for row in after}
     for row in [*after, *(each for each in before if each["member_id"] not in stay)]:
         name = row["member_id"]
         identity = (name, row["client_id"], row["group_instance_id"])
         yield MemberMove(*identity, name in stay, _held(row), given.get(name, ()) if name in stay else ())
-
-
-def _moved(members: Sequence[MemberMove]) -> int:
-    """Partitions that somebody has and another would have."""
-    lost = Counter(place for each in members for place in each.revoked)
-    got = Counter(place for each in members for place in each.added)
-    return (lost & got).total()
-
-
-def _partitions(scenario: dict[str, Any]) -> int:
-    """How many partitions the topics that members subscribe to have."""
-    named = {topic for member in scenario["members"] for topic in member["topics"]}
-    counts = [scenario["topics"][topic] for topic in sorted(named)]
-    return sum(count["partitions"] if isinstance(count, dict) else count for count in counts)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import Column, table
 from groupledger.answers.names import NO_RECORD
-from groupledger.answers.rebalance import Rebalance
-from groupledger.answers.spoken import numbered, spans, told_apart
-from groupledger.cli.output import Column, plain, room
+from groupledger.answers.rebalance import MemberMove, Rebalance
+from groupledger.answers.spoken import numbered
+from groupledger.cli.output import plain, room
 from groupledger.core.moments import clock, iso
 from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.listings import Listing
-    from groupledger.answers.rebalance import MemberMove, Result
+    from groupledger.answers.rebalance import Result
     from groupledger.cli.output import Output
 
 RANKS: dict[str, int | tuple[int, int]] = {
@@ -67,44 +68,33 @@ CONSTANT = 9
 
 NOT_COMPARED = Attributed.NOT_COMPARED.text
 LOWER_BOUND, TOPIC_UNKNOWN = "lower-bound", f"{NOT_APPLICABLE}topic-unknown"
-_RESULT = [
-    Column("scenario"),
-    Column("assignor"),
-    Column("protocol", 2),
-    Column("outcome", 1),
-    Column("verdict"),
-    Column("moves"),
-    Column("least moves"),
-    Column("unassigned", 3),
-    Column("follow-up", 4),
-]
-
 RebalanceOrListings = Rebalance | list["Listing"]
 
 
 def as_json(answer: RebalanceOrListings) -> dict[str, Any]:
     """Convert the answer to JSON values; a listing's rows become objects."""
     if isinstance(answer, list):
-        return {listing.title: _listing_json(listing) for listing in answer}
+        return {
+            each.title: {
+                "total": each.total,
+                "rows": [plain(dict(zip(each.columns, row, strict=True))) for row in each.rows],
+            }
+            for each in answer
+        }
     return {"rebalance": plain(answer)}
 
 
-def _listing_json(listing: Listing) -> dict[str, Any]:
-    rows = [dict(zip(listing.columns, row, strict=True)) for row in listing.rows]
-    return {"total": listing.total, "rows": plain(rows)}
-
-
-def tell(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
+def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
     """Print the answer for a person."""
     if isinstance(answer, Rebalance):
-        tell_rebalance(output, answer, limit, wide=wide)
+        print_rebalance(output, answer, limit, wide=wide)
     else:
         for listing in answer:
-            tell_listing(output, listing, wide=wide)
+            print_listing(output, listing, wide=wide)
 
 
-def tell_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
-    """A table; how many rows were left off, and why there are none, is said. `wide`: times in full, in each row."""
+def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
+    """Print a table, how many rows were left off, and why there are none. `wide`: times in full, in each row."""
     wide = wide or room() is None
     when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
     output.title(listing.title + when)
@@ -112,35 +102,34 @@ def tell_listing(output: Output, listing: Listing, *, wide: bool = False) -> Non
         output.line(f"none: {listing.why or WHY_EMPTY[listing.title]}")
     columns = [_column(listing, at) for at in range(len(listing.columns))]
     output.fitted(columns, rows, wide=wide)
-    if listing.left_off:
-        output.line(f"... and {listing.left_off:,} more (--limit)")
+    output.left_off(listing.left_off)
 
 
 def _with_short_times(rows: Sequence[Sequence[Any]]) -> tuple[str, Sequence[Sequence[Any]]]:
-    """What to say of all times, and the rows with the time of day, where all are of one day; else to the second."""
+    """Return the text about all times, and the rows with the time of day if all are of one day, else to the second."""
     days = {value.astimezone(UTC).date() for row in rows for value in row if isinstance(value, datetime)}
     if not days:
         return "", rows
     day = min(days) if len(days) == 1 else None
 
-    def told(value: Any) -> Any:
+    def short(value: Any) -> Any:
         if not isinstance(value, datetime):
             return value
         return clock(value, day) if day is not None else clock(value, None)[:_TO_THE_SECOND]
 
     of_all = "UTC" if day is None else f"{day.isoformat()}, UTC"
-    return f" ({of_all})", [[told(value) for value in row] for row in rows]
+    return f" ({of_all})", [[short(value) for value in row] for row in rows]
 
 
 def _column(listing: Listing, at: int) -> Column:
     name = listing.columns[at].replace("_", " ")
-    told = RANKS.get(name, 0)
-    rank, least = told if isinstance(told, tuple) else (told, None)
+    ranked = RANKS.get(name, 0)
+    rank, least = ranked if isinstance(ranked, tuple) else (ranked, None)
     same = len(listing.rows) > 1 and len({row[at] for row in listing.rows}) == 1
     return Column(name, CONSTANT if rank and same else rank, least)
 
 
-def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
+def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
     """Print who had what, who was assigned what, and our own result; in large groups, changed members come first."""
     output.title(answer.title)
     output.line(f"{iso(answer.observed_at)}  {answer.state}  {answer.snapshot_kind}  [{answer.snapshot_id}]")
@@ -150,16 +139,11 @@ def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, 
         output.line("no snapshot before it in this incarnation of the group: nothing held is known")
     if answer.same_generation:
         output.line(f"other records of this generation: {', '.join(answer.same_generation)}")
-    _tell_members(output, answer.members, limit, wide=wide)
+    _print_members(output, answer.members, limit, wide=wide)
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
-    output.fitted(
-        _RESULT,
-        [(r.scenario, r.assignor, r.protocol, r.outcome, r.verdict, r.moves, least(r), r.unassigned, r.follow_up)
-         for r in answer.results],
-        wide=wide or room() is None,
-    )  # fmt: skip
+    output.rows(list(map(_cells, answer.results)), wide=wide or room() is None)
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
             said = in_words(result.attribution, result.attributed_to, answer.leader_writes)
@@ -173,16 +157,27 @@ def tell_rebalance(output: Output, answer: Rebalance, limit: int | None = None, 
         output.line(f"in no topic listing at that time, so that partition counts are not known: {names}")
 
 
-def _tell_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
+def _cells(of: Result) -> dict[Column, object]:
+    return {
+        Column("scenario"): of.scenario,
+        Column("assignor"): of.assignor,
+        Column("protocol", 2): of.protocol,
+        Column("outcome", 1): of.outcome,
+        Column("verdict"): of.verdict,
+        Column("moves"): of.moves,
+        Column("least moves"): least(of),
+        Column("unassigned", 3): of.unassigned,
+        Column("follow-up", 4): of.follow_up,
+    }
+
+
+def _print_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
     shown = members
     if limit is not None and len(members) > limit:
         shown = sorted(members, key=lambda move: move.stays and not (move.added or move.revoked))[:limit]
-    ids = [move.member_id for move in shown]
-    short, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
-    if start:
-        output.line(f"member ids begin with {start}")
-    rows = [_member(move, short[move.member_id]) for move in shown]
-    output.table(["member", "held", "assigned", "added", "revoked"], rows)
+    short = output.names((move.member_id for move in shown), wide=wide)
+    states = {each.member_id: " (away)" * each.is_away if each.stays else " (gone)" for each in shown}
+    output.table(*table(MemberMove, shown, {name: short[name] + state for name, state in states.items()}))
     if len(shown) < len(members):
         output.line(f"... and {numbered(len(members) - len(shown), 'more member')} (--limit)")
 
@@ -195,8 +190,3 @@ def least(result: Result) -> int | str | None:
     if result.least_moves is None and certainty is not None:
         return certainty.removeprefix(NOT_APPLICABLE).replace("-", " ")
     return f"{result.least_moves:,} or more" if certainty == LOWER_BOUND else result.least_moves
-
-
-def _member(move: MemberMove, name: str) -> tuple[str, ...]:
-    state = " (away)" * move.is_away if move.stays else " (gone)"
-    return name + state, *(spans(places) for places in (move.held, move.assigned, move.added, move.revoked))

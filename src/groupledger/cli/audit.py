@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import table
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_scope
 from groupledger.cli.output import plain
 from groupledger.core.rebalance.findings import BY_CODE, failing
-from groupledger.core.text import stretch
 
 if TYPE_CHECKING:
-    from groupledger.answers.audit import Audit, Found
+    from groupledger.answers.audit import Audit
     from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
-
-WHEN = "when (UTC)"
 
 
 @click.command(short_help="Judge every recorded rebalance; findings by code and group.")
@@ -47,7 +45,7 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
     with job.output.status("reading the ledger"):
         answer = audited(job.reader(), asked, topics)
     failed = answer.failing(words)
-    tell(job.output, answer, limit)
+    print_audit(job.output, answer, limit)
     if failed:
         codes = ", ".join(dict.fromkeys(each.code for each in failed))
         job.output.line()
@@ -67,7 +65,7 @@ def _topics(joined: str | None) -> tuple[str, ...]:
     return topics
 
 
-def tell(output: Output, answer: Audit, limit: int) -> None:
+def print_audit(output: Output, answer: Audit, limit: int) -> None:
     """Print it for a person: one table per code, with the evidence of each group below."""
     output.line(
         f"{numbered(answer.records, 'record')} of {numbered(answer.groups, 'group')} judged, "
@@ -78,7 +76,7 @@ def tell(output: Output, answer: Audit, limit: int) -> None:
         output.title(f"{severity.value}: {code}")
         output.line(BY_CODE[code].what)
         output.line()
-        output.table(["group", "cluster", "records", WHEN], [_row(each) for each in of_code[:limit]])
+        output.table(*table(type(of_code[0]), of_code[:limit]))
         for each in of_code[:limit]:
             where = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
             output.line(f"- {each.group_id}: {each.evidence}{where}")
@@ -87,8 +85,3 @@ def tell(output: Output, answer: Audit, limit: int) -> None:
     for note in answer.notes:
         output.line()
         output.line(note)
-
-
-def _row(each: Found) -> tuple[object, ...]:
-    when = None if each.first is None or each.last is None else stretch(each.first, each.last)
-    return each.group_id, each.cluster_id, each.records, when

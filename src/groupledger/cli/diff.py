@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.spoken import spans, told_apart
+from groupledger.answers.columns import Column
+from groupledger.answers.spoken import spans
 from groupledger.cli.options import Job, read_point, takes_config
-from groupledger.cli.output import Column, plain
 from groupledger.core.moments import iso
 from groupledger.core.text import length
 
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
     from groupledger.answers.explanation import ComparedState, GroupDifference, ScenarioDifference
     from groupledger.answers.rebalance import MemberMove
+    from groupledger.answers.rows import Reader
     from groupledger.answers.what_if import WhatIf
     from groupledger.cli.output import Output
-    from groupledger.core.moments import Point
 
 
 MOST_NAMED = 3
@@ -62,13 +63,26 @@ def diff(
     if generation is not None and scenarios is None:
         raise click.UsageError(_EITHER)
     if scenarios is None:
-        states = _of_states(job, group, cluster, read_point(begin), read_point(end))
-        tell_states(job.output, states, limit, wide=wide)
-        job.answered(states, cluster, difference=plain(states))
+        first, last = read_point(begin), read_point(end)
+
+        def ask(reader: Reader) -> GroupDifference:
+            from groupledger.answers.explanation import difference
+
+            assert first is not None
+            return difference(reader, group, first, last, cluster)
+
+        job.answer(ask, functools.partial(print_states, limit=limit, wide=wide), cluster, "difference")
         return
-    results = _of_scenarios(job, group, cluster, _names(scenarios), generation)
-    tell_scenarios(job.output, results, limit, wide=wide)
-    job.answered(results, cluster, scenario_difference=plain(results))
+    names = _names(scenarios)
+
+    def ask_scenarios(reader: Reader) -> ScenarioDifference:
+        from groupledger.answers.explanation import scenario_difference
+
+        return scenario_difference(reader, group, names, generation, cluster)
+
+    job.answer(
+        ask_scenarios, functools.partial(print_scenarios, limit=limit, wide=wide), cluster, "scenario_difference"
+    )
 
 
 def _names(scenarios: str) -> tuple[str, str]:
@@ -78,24 +92,7 @@ def _names(scenarios: str) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _of_states(job: Job, group: str, cluster: str | None, begin: Point | None, end: Point | None) -> GroupDifference:
-    with job.output.status("reading the ledger"):
-        from groupledger.answers.explanation import difference
-
-        assert begin is not None
-        return difference(job.reader(), group, begin, end, cluster)
-
-
-def _of_scenarios(
-    job: Job, group: str, cluster: str | None, names: tuple[str, str], generation: int | None
-) -> ScenarioDifference:
-    with job.output.status("reading the ledger"):
-        from groupledger.answers.explanation import scenario_difference
-
-        return scenario_difference(job.reader(), group, names, generation, cluster)
-
-
-def tell_states(output: Output, answer: GroupDifference, limit: int = 50, *, wide: bool = False) -> None:
+def print_states(output: Output, answer: GroupDifference, limit: int = 50, *, wide: bool = False) -> None:
     """Print it for a person: the two states, what changed, who gained and lost what."""
     before, after = answer.before, answer.after
     later = length(after.observed_at - before.observed_at)
@@ -109,9 +106,8 @@ def tell_states(output: Output, answer: GroupDifference, limit: int = 50, *, wid
         output.line("neither members, subscriptions, topics nor the assignor")
     output.title(f"partitions: {len(answer.moved):,} with another owner")
     joined = {change.about for change in answer.changes if change.kind == "member-joined" and change.about}
-    tell_members(output, answer.members, joined, limit, wide=wide)
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    print_members(output, answer.members, joined, limit, wide=wide)
+    output.notes(answer.notes)
 
 
 def _sides(before: ComparedState, after: ComparedState) -> list[tuple[object, ...]]:
@@ -136,16 +132,16 @@ def _nobody(side: ComparedState) -> str:
     return spans(side.unowned) if side.unowned else "none"
 
 
-def tell_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50, *, wide: bool = False) -> None:
+def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50, *, wide: bool = False) -> None:
     """Print it for a person: the two results, then each partition with another owner."""
     one, other = answer.before, answer.after
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}), generation {answer.generation}: two results")
     output.line(f"{iso(answer.observed_at)}  [{answer.snapshot_id}]")
-    told = ("assignor", "protocol", "outcome", "moves", "least_moves", "fewest_rounds", "unassigned", "verdict")
-    rows = [(name.replace("_", " "), getattr(one, name), getattr(other, name)) for name in told]
+    compared = ("assignor", "protocol", "outcome", "moves", "least_moves", "fewest_rounds", "unassigned", "verdict")
+    rows = [(name.replace("_", " "), getattr(one, name), getattr(other, name)) for name in compared]
     output.table(["", one.scenario, other.scenario], rows)
     output.title(f"partitions: {len(answer.moved):,} with another owner at last")
-    tell_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario), wide=wide)
+    print_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario), wide=wide)
 
 
 # Print what each member of a group gains and loses, as a table.
@@ -154,7 +150,7 @@ LIMIT = 50
 """Members shown by default."""
 
 
-def tell_members(
+def print_members(
     output: Output,
     members: Sequence[MemberMove],
     joined: Iterable[str],
@@ -166,50 +162,31 @@ def tell_members(
     """Print one line per member that gains or loses anything, joins or leaves; count the unchanged ones."""
     new = set(joined)
     changed = [each for each in members if each.added or each.revoked or not each.stays or each.member_id in new]
-    names, start = (
-        ({each.member_id: each.member_id for each in changed}, "")
-        if wide
-        else told_apart(each.member_id for each in changed)
-    )
-    if start:
-        output.line(f"member ids begin with {start}")
-    columns = [
-        Column("member", 0, 16),
-        Column("change"),
-        Column(counts[0]),
-        Column(counts[1]),
-        Column("gains", 0, 16),
-        Column("loses", 0, 16),
-        Column("client", 2, 12),
-        Column("instance", 1, 12),
-    ]
-    rows = [_row(each, names[each.member_id], new) for each in changed[:limit]]
-    output.fitted(columns, rows, wide=wide)
-    if len(changed) > limit:
-        output.line(f"... and {len(changed) - limit:,} more (--limit)")
+    names = output.names((each.member_id for each in changed), wide=wide)
+
+    def cells(each: MemberMove) -> dict[Column, object]:
+        return {
+            Column("member", 0, 16): names[each.member_id],
+            Column("change"): "new" if each.member_id in new else None if each.stays else "gone",
+            Column(counts[0]): len(each.held),
+            Column(counts[1], place=1): len(each.assigned),
+            Column("gains", 0, 16): spans(each.added) if each.added else None,
+            Column("loses", 0, 16): spans(each.revoked) if each.revoked else None,
+            Column("client", 2, 12): each.client_id,
+            Column("instance", 1, 12): each.group_instance_id,
+        }
+
+    output.rows(list(map(cells, changed[:limit])), wide=wide)
+    output.left_off(len(changed) - limit)
     same = len(members) - len(changed)
     if same:
         output.line("1 member keeps what it has" if same == 1 else f"{same:,} members keep what they have")
 
 
-def _row(each: MemberMove, name: str, new: set[str]) -> tuple[object, ...]:
-    state = "new" if each.member_id in new else None if each.stays else "gone"
-    return (
-        name,
-        state,
-        len(each.held),
-        len(each.assigned),
-        spans(each.added) if each.added else None,
-        spans(each.revoked) if each.revoked else None,
-        each.client_id,
-        each.group_instance_id,
-    )
-
-
 # Describe a what-if: a group with other members, or another assignor.
 
 
-def tell_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
+def print_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
     """Print it for a person: what was changed, what would move, who would have what."""
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}) under {answer.assignor}, if {_changed(answer)}")
     output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
@@ -217,16 +194,15 @@ def tell_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
     spread = f"{answer.most:,}, {answer.least:,} (before: {answer.most_before:,}, {answer.least_before:,})"
     output.line(f"most, least of a member: {spread}")
     output.title("members")
-    tell_members(output, answer.members, answer.joined, limit, counts=("had", "would have"))
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"))
+    output.notes(answer.notes)
 
 
 def _changed(answer: WhatIf) -> str:
     """Format as `2 members more`."""
-    told = [
+    parts = [
         f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
         for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
         if names
     ]
-    return " and ".join(told) or "it were assigned anew"
+    return " and ".join(parts) or "it were assigned anew"

@@ -72,54 +72,52 @@ def explain(
         reader = job.reader()
         [moment] = moments(reader, cluster, [asked])
         answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=moment, offset=offset)
-    tell(job.output, answer, moment)
+    print_explanation(job.output, answer, moment)
     job.answered(answer, cluster, explanation=plain(answer))
 
 
-def tell(output: Output, answer: Explanation, at: datetime | None = None) -> None:
+def print_explanation(output: Output, answer: Explanation, at: datetime | None = None) -> None:
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
     from groupledger.answers.generations import CLASSIC
 
-    told = answer.rebalance
-    output.title(told.title)
-    output.line(f"{iso(told.observed_at)}  {told.state}  [{told.snapshot_id}]")
+    state = answer.rebalance
+    output.title(state.title)
+    output.line(f"{iso(state.observed_at)}  {state.state}  [{state.snapshot_id}]")
     if at is not None:
-        output.line(f"{'in force' if told.observed_at <= at else 'under way'} at {iso(at)}")
-    _tell_before(output, answer)
+        output.line(f"{'in force' if state.observed_at <= at else 'under way'} at {iso(at)}")
+    before = answer.before
+    if before is not None:
+        ago = length(state.observed_at - before.observed_at)
+        number = "" if before.generation is None else f" generation {before.generation},"
+        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
+    for gap in state.gaps:
+        output.line(f"gap since the snapshot before: {gap}")
     output.title("cause")
-    _tell_causes(output, answer)
+    _print_causes(output, answer)
     output.title("changed hands")
-    _tell_moves(output, answer)
+    _print_moves(output, answer)
     if answer.unowned:
         output.title("nobody had")
-        _tell_unowned(output, answer)
+        _print_unowned(output, answer)
     if answer.rounds is not None:
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
-        fewest = told.compared and told.compared.fewest_rounds
+        fewest = state.compared and state.compared.fewest_rounds
         told_fewest = "" if fewest is None else f", fewest: {fewest}"
         output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
-    if told.others:
-        output.title(f"other rebalances to {'generation' if told.group_type == CLASSIC else 'epoch'} {told.generation}")
+    if state.others:
+        output.title(
+            f"other rebalances to {'generation' if state.group_type == CLASSIC else 'epoch'} {state.generation}"
+        )
         rows = [
             (iso(each.observed_at), each.group_type, each.incarnation, each.snapshot_kind, f"--offset {each.offset}")
-            for each in told.others
+            for each in state.others
         ]
         output.table(["recorded", "type", "incarnation", "kind", "explained by"], rows[:MOST_SHOWN])
-        _tell_rest(output, len(rows))
+        output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
 
 
-def _tell_before(output: Output, answer: Explanation) -> None:
-    told, before = answer.rebalance, answer.before
-    if before is not None:
-        ago = length(told.observed_at - before.observed_at)
-        number = "" if before.generation is None else f" generation {before.generation},"
-        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
-    for gap in told.gaps:
-        output.line(f"gap since the snapshot before: {gap}")
-
-
-def _tell_causes(output: Output, answer: Explanation) -> None:
+def _print_causes(output: Output, answer: Explanation) -> None:
     """Print a line per cause; many members of one kind are one line."""
     from groupledger.answers.spoken import in_short, told_apart
 
@@ -139,7 +137,7 @@ def _tell_causes(output: Output, answer: Explanation) -> None:
         output.line(f"  meanwhile {change.text}")
 
 
-def _tell_unowned(output: Output, answer: Explanation) -> None:
+def _print_unowned(output: Output, answer: Explanation) -> None:
     """Print one line for all partitions without an owner from one moment to another."""
     from groupledger.answers.spoken import spans
 
@@ -156,21 +154,19 @@ def _tell_unowned(output: Output, answer: Explanation) -> None:
         for (since, until), places in together.items()
     ]
     output.table(["since", "for", "partitions", "which"], rows[:MOST_SHOWN])
-    _tell_rest(output, len(rows))
+    output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
 
 
-def _tell_moves(output: Output, answer: Explanation) -> None:
+def _print_moves(output: Output, answer: Explanation) -> None:
     """Print one line per pair of members between which partitions moved."""
     from groupledger.answers.audit import SAME
-    from groupledger.answers.spoken import NOBODY, spans, told_apart
+    from groupledger.answers.spoken import NOBODY, spans
     from groupledger.cli.answers import least
 
     pairs: dict[tuple[str, str], list[Moved]] = {}
     for each in answer.moved:
         pairs.setdefault((each.from_member_id or NOBODY, each.to_member_id or NOBODY), []).append(each)
-    names, start = told_apart(name for pair in pairs for name in pair if name != NOBODY)
-    if start:
-        output.line(f"member ids begin with {start}")
+    names = output.names(name for pair in pairs for name in pair if name != NOBODY)
     rows = [
         (*(names.get(name, NOBODY) for name in pair), len(some), spans((each.topic, each.partition) for each in some))
         for pair, some in pairs.items()
@@ -178,9 +174,9 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
     if not rows:
         output.line("nothing")
     output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
-    _tell_rest(output, len(rows))
-    told = answer.rebalance
-    result = told.compared
+    output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
+    state = answer.rebalance
+    result = state.compared
     if result is not None:
         found = least(result)
         fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
@@ -190,9 +186,4 @@ def _tell_moves(output: Output, answer: Explanation) -> None:
             for finding in answer.rebalance.findings:
                 if finding.partition(":")[0] in RULES:
                     output.line(f"invalid, {finding}")
-        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, told.leader_writes)}")
-
-
-def _tell_rest(output: Output, number: int) -> None:
-    if number > MOST_SHOWN:
-        output.line(f"... and {number - MOST_SHOWN:,} more (--json has all)")
+        output.line(f"whose algorithm: {in_words(result.attribution, result.attributed_to, state.leader_writes)}")

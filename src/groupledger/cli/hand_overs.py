@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import WIDE, Column
 from groupledger.answers.spoken import NOBODY, spans
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import WIDE, Column, plain
+from groupledger.cli.output import plain
 from groupledger.core.moments import dates_once
 from groupledger.core.text import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from groupledger.answers.recorded_history import GroupHandOvers, HandOver
     from groupledger.cli.output import Output
@@ -60,11 +61,11 @@ def hand_overs(
         from groupledger.answers.recorded_history import group_hand_overs
 
         answer = group_hand_overs(job.reader(), group, asked)
-    tell(job.output, answer, limit, wide=wide)
+    print_hand_overs(job.output, answer, limit, wide=wide)
     job.answered(answer, cluster, hand_overs=plain(answer))
 
 
-def tell(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:
+def print_hand_overs(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:
     """Print how many hand-overs have each verdict, then those that left something behind, the worst first."""
     output.title(f"{answer.group_id}: partitions given up (cluster {answer.cluster_id})")
     output.table(
@@ -72,63 +73,46 @@ def tell(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = Fal
     )
     lines = _lines([each for each in answer.hand_overs if wide or each.verdict not in QUIET])
     if lines:
-        _tell_lines(output, lines[:limit], wide=wide)
-        if len(lines) > limit:
-            output.line(f"... and {len(lines) - limit:,} more (--limit)")
-    for note in answer.notes:
-        output.line(f"note: {note}")
+        _print_lines(output, lines[:limit], wide=wide)
+        output.left_off(len(lines) - limit)
+    output.notes(answer.notes)
 
 
-def _tell_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:
+def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:
     """Print a line per rebalance, pair of members and verdict."""
     day, times = dates_once([some[0].given_up_at for some in lines])
     output.title(f"The worst first ({f'{day}, ' if day else ''}UTC)")
     named = {name for some in lines for name in (some[0].from_member_id, some[0].to_member_id) if name is not None}
     short = {name: name for name in named} if wide else shortened(named)
-    columns = [
-        Column("verdict"),
-        Column("given up", 1),
-        Column("gen"),
-        Column("partitions", 0, 14),
-        Column("by", 0, 14),
-        Column("then", 0, 14),
-        Column("commits", 4),
-        Column("next begins at", 3),
-        Column("twice", 2),
-        Column("never", 2),
-        Column("recorded in", WIDE),
-    ]
-    rows = [_row(some, short, at) for some, at in zip(lines, times, strict=True)]
-    output.fitted(columns, rows, wide=wide)
+
+    def cells(some: Sequence[HandOver], at: str) -> dict[Column, object]:
+        first, begins = some[0], {each.next_at for each in some}
+        return {
+            Column("verdict"): first.verdict.value,
+            Column("given up", 1): at,
+            Column("gen"): first.generation,
+            Column("partitions", 0, 14): spans((each.topic, each.partition) for each in some),
+            Column("by", 0, 14): f"{short[first.from_member_id]}{' (gone)' if first.gone else ''}",
+            Column("then", 0, 14): NOBODY if first.to_member_id is None else short[first.to_member_id],
+            Column("commits", 4): sum(each.commits for each in some),
+            Column("next begins at", 3): begins.pop() if len(begins) == 1 else None,
+            Column("twice", 2): _sum(each.read_twice for each in some),
+            Column("never", 2): _sum(each.never_read for each in some),
+            Column("recorded in", WIDE): first.snapshot_id,
+        }
+
+    output.rows(list(map(cells, lines, times)), wide=wide)
 
 
 def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:
     """Those of one rebalance, the same two members and one verdict together; the worst verdict first, then by time."""
     order = list(MEANINGS)
-    told = sorted(found, key=lambda each: (order.index(each.verdict), each.given_up_at, *_alike(each)))
-    return [list(some) for _, some in groupby(told, _alike)]
+    ordered = sorted(found, key=lambda each: (order.index(each.verdict), each.given_up_at, *_alike(each)))
+    return [list(some) for _, some in groupby(ordered, _alike)]
 
 
 def _alike(each: HandOver) -> tuple[str, str, str, str]:
     return each.verdict, each.snapshot_id, each.from_member_id, each.to_member_id or ""
-
-
-def _row(some: Sequence[HandOver], short: Mapping[str, str], at: str) -> tuple[object, ...]:
-    first = some[0]
-    begins = {each.next_at for each in some}
-    return (
-        first.verdict.value,
-        at,
-        first.generation,
-        spans((each.topic, each.partition) for each in some),
-        f"{short[first.from_member_id]}{' (gone)' if first.gone else ''}",
-        NOBODY if first.to_member_id is None else short[first.to_member_id],
-        sum(each.commits for each in some),
-        begins.pop() if len(begins) == 1 else None,
-        _sum(each.read_twice for each in some),
-        _sum(each.never_read for each in some),
-        first.snapshot_id,
-    )
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from groupledger.cli.output import print_exact
+from groupledger.cli.report import REPORTS
 
 Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
@@ -150,13 +151,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"failed_on": _TEXTS, "audit": "Audit"},
     ),
     "report": _answers(
-        {"report": {"const": "storms"}, "storms": "Storms"},
-        {"report": {"const": "skew"}, "skew": "Skews"},
-        {"report": {"const": "static"}, "static": "StaticMembers"},
-        {"report": {"const": "stickiness"}, "stickiness": "Stickinesses"},
-        {"report": {"const": "rack"}, "rack": "RackShares"},
-        {"report": {"const": "joins"}, "joins": "Joins"},
-        {"report": {"const": "migration"}, "migration": "Migrations"},
+        *({"report": {"const": name}, name: of.answer} for name, of in REPORTS.items()),
         {"report": {"const": "html"}, "html": _PAGES},
     ),
     "sql": (

@@ -193,8 +193,8 @@ def _lines(gauges: Iterable[Gauge]) -> Iterator[str]:
             yield f"# UNIT {gauge.name} {gauge.unit}"
         yield f"# HELP {gauge.name} {gauge.help}"
         for labels, value in sorted(gauge.values.items()):
-            told = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels)
-            yield f"{gauge.name}{{{told}}} {value}" if told else f"{gauge.name} {value}"
+            inside = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels)
+            yield f"{gauge.name}{{{inside}}} {value}" if inside else f"{gauge.name} {value}"
     yield "# EOF"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from groupledger.cli.engine_errors import JVM_OUTPUT, LEDGER, hide_secrets
+from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import bound, parse, point
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from groupledger.sinks.ledger import LedgerLocation
 
 
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_CONFIG = "groupledger.yaml"
 DEMO_LEDGER = "build/demo-ledger"
 WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
@@ -121,7 +123,7 @@ class Job:
 
     def warn_of_writers(self, spark: SparkSession) -> None:
         """Say on stderr where a second writer's commit could be lost."""
-        from groupledger.pipeline.writers import writers_of
+        from groupledger.pipeline.doctor import writers_of
 
         found = writers_of(spark, self.place())
         if found is not None and not found.several:
@@ -154,6 +156,22 @@ class Job:
 
             found = SparkReader(self.spark(), self.ledger().location)
         self.opened.append(found)
+        return found
+
+    def answer(
+        self,
+        ask: Callable[[LedgerReader | SparkReader], T],
+        show: Callable[[Output, T], None],
+        cluster: str | None,
+        key: str,
+        /,
+        **more: object,
+    ) -> T:
+        """Ask the ledger, and print the answer; in the result it has this key."""
+        with self.output.status("reading the ledger"):
+            found = ask(self.reader())
+        show(self.output, found)
+        self.answered(found, cluster, **more, **{key: plain(found)})
         return found
 
     def answered(self, answer: object, cluster: str | None, /, **result: Any) -> None:
@@ -283,8 +301,6 @@ def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
 
 # Add options to commands whose lines may name custom assignors.
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 
 def custom_assignors(command: F) -> F:
     """Add `--assignor` and its limits; the command gets `custom` (names) and `limits`."""
@@ -293,7 +309,7 @@ def custom_assignors(command: F) -> F:
     def with_limits(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
         return command(*args, limits=CustomLimits(custom_seconds, custom_memory_mb), **options)
 
-    told: Any = with_limits
+    limited: Any = with_limits
     for option in (
         _limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB."),
         _limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group."),
@@ -305,8 +321,8 @@ def custom_assignors(command: F) -> F:
             help="A custom assignor that lines may name.",
         ),
     ):
-        told = option(told)
-    return told  # type: ignore[no-any-return]
+        limited = option(limited)
+    return limited  # type: ignore[no-any-return]
 
 
 def _limit(name: str, least: int, default: int, words: str) -> Callable[[Any], Any]:

@@ -16,19 +16,21 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.columns import WIDE
 from groupledger.core.moments import iso
 from groupledger.core.secrets import without_values
 from groupledger.core.text import cell, json_text, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import Console
+
+    from groupledger.answers.columns import Column
 
 
 class OutputClosedError(Exception):
@@ -48,6 +50,26 @@ class Output:
         said = visible(without_values(text))
         for each in in_lines(said, _terminal()) if sys.stdout.isatty() else (said,):
             _print(each)
+
+    def left_off(self, number: int, what: str = "more", how: str = "--limit") -> None:
+        """Print how many rows are not shown, if any, and how to see them."""
+        if number > 0:
+            self.line(f"... and {number:,} {what} ({how})")
+
+    def names(self, ids: Iterable[str], *, wide: bool = False, what: str = "member ids") -> dict[str, str]:
+        """Return the short form of each id, and print the beginning that all of them lack; `wide`: ids in full."""
+        from groupledger.answers.spoken import told_apart
+
+        full = list(ids)
+        names, start = ({name: name for name in full}, "") if wide else told_apart(full)
+        if start:
+            self.line(f"{what} begin with {start}")
+        return names
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Print notes, a line each."""
+        for note in notes:
+            self.line(f"note: {note}")
 
     def title(self, text: str) -> None:
         """Print a heading for a person, with a blank line before it."""
@@ -108,6 +130,11 @@ class Output:
         if len(fit) < len(columns):
             left_out = ", ".join(name for at, name in enumerate(names) if at not in fit)
             self.line(f"no room for: {left_out} ({more})")
+
+    def rows(self, rows: Sequence[Mapping[Column, object]], **how: Any) -> None:
+        """Print as `fitted` does, if there are rows; each has its cells by column."""
+        if rows:
+            self.fitted(list(rows[0]), [list(row.values()) for row in rows], **how)
 
     def _stacked(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print each cell on a line with its column's name; a blank line between two rows."""
@@ -258,20 +285,6 @@ def plain(value: Any) -> Any:
 
 GAP = 2
 """Blanks between two columns."""
-WIDE = 10
-"""Columns of this rank or above are shown only on request."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column: rank 0 is never dropped, among the others the highest goes first; WIDE ones need a request.
-
-    `least`: the width down to which its cells may be wrapped; None if they must stay in one piece.
-    """
-
-    name: str
-    rank: int = 0
-    least: int | None = None
 
 
 def fitting(columns: Sequence[Column], widths: Sequence[int], room: int, *, breaking: bool = True) -> list[int]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
-from groupledger.cli.output import Column
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
 
@@ -25,16 +25,6 @@ PARTITIONS_A_MEMBER = 3
 """For a topic whose partition count is unknown."""
 NAMED = 12
 """Members named in a line of the checklist; with --json, `members` has them all."""
-COLUMNS = [
-    Column("step"),
-    Column("bounce", 0, 16),
-    Column("member", 0, 16),
-    Column("assignor", 2),
-    Column("leader", 4),
-    Column("cooperative", 1),
-    Column("rounds", 3),
-    Column("findings", 0, 16),
-]
 DEFAULT_CLIENTS = ("java=3",)
 
 
@@ -90,7 +80,7 @@ def plan_migration(
     With --group only the ledger is read. The log holds only the chosen assignor: name all
     that members list with --from. If it does not show their library, use --client LIBRARY.
     """
-    from groupledger.core.protocol.client_library import ByteCode
+    from groupledger.core.protocol.compatibility import ByteCode
 
     assignors = tuple(each.strip() for each in present.split(",")) if present else ()
     topics: dict[str, int] = {}
@@ -105,7 +95,7 @@ def plan_migration(
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
     with output.status("rehearsing every step"):
         rehearsal = rehearsed(members, topics, wanted, single_bounce=single_bounce)
-    tell(output, rehearsal, members)
+    print_rehearsal(output, rehearsal, members)
     output.result(_rows(rehearsal, members))
     if rehearsal.first_unsafe is not None:
         click.get_current_context().exit(Exit.VIOLATIONS)
@@ -182,7 +172,7 @@ def _counted(text: str) -> tuple[str, int]:
     return library, int(count)
 
 
-def tell(output: Output, rehearsal: MigrationRehearsal, group: Sequence[GroupClient]) -> None:
+def print_rehearsal(output: Output, rehearsal: MigrationRehearsal, group: Sequence[GroupClient]) -> None:
     """Print every step, and what to do: a checklist, or where to stop and why."""
     output.title(f"{numbered(len(group), 'member')}, {numbered(len(rehearsal.bounces), 'rolling bounce')}")
     if rehearsal.played < len(group):
@@ -190,19 +180,24 @@ def tell(output: Output, rehearsal: MigrationRehearsal, group: Sequence[GroupCli
             f"{rehearsal.played} members were played, some of each kind: leader and rounds are those of that smaller"
             " group; what was found holds for all who are configured alike"
         )
-    rows = [_row(step) for step in rehearsal.steps]
-    output.fitted(COLUMNS, rows, wide=not sys.stdout.isatty(), more="--json has all")
+    output.rows(list(map(_cells, rehearsal.steps)), wide=not sys.stdout.isatty(), more="--json has all")
     output.title("Checklist")
     for line in _checklist(rehearsal, [each.member for each in group]):
         output.line(line)
 
 
-def _row(step: BounceStep) -> tuple[object, ...]:
+def _cells(step: BounceStep) -> dict[Column, object]:
     cooperative = sum(protocol.value == "COOPERATIVE" for protocol in step.protocols.values())
-    found = ", ".join(dict.fromkeys(each.danger.value for each in step.findings)) or "none"
-    member = f"{step.member} and {len(step.alike)} alike" if step.alike else step.member
-    named = (step.number, step.bounce, member, step.assignor, step.leader)
-    return (*named, f"{cooperative} of {len(step.protocols)}", step.rounds, found)
+    return {
+        Column("step"): step.number,
+        Column("bounce", 0, 16): step.bounce,
+        Column("member", 0, 16): f"{step.member} and {len(step.alike)} alike" if step.alike else step.member,
+        Column("assignor", 2): step.assignor,
+        Column("leader", 4): step.leader,
+        Column("cooperative", 1): f"{cooperative} of {len(step.protocols)}",
+        Column("rounds", 3): step.rounds,
+        Column("findings", 0, 16): ", ".join(dict.fromkeys(each.danger.value for each in step.findings)) or "none",
+    }
 
 
 def _checklist(rehearsal: MigrationRehearsal, members: list[str]) -> list[str]:
@@ -248,47 +243,25 @@ def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
 
 
 def _rows(rehearsal: MigrationRehearsal, members: list[GroupClient]) -> dict[str, object]:
-    unsafe = rehearsal.first_unsafe
-    steps = [
-        {
-            "step": step.number,
-            "bounce": step.bounce,
-            "member": step.member,
-            "alike": step.alike,
-            "assignor": step.assignor,
-            "leader": step.leader,
-            "common": list(step.common),
-            "protocols": {member: protocol.value for member, protocol in step.protocols.items()},
-            "rounds": step.rounds,
-            "unavailable": step.unavailable,
-            "findings": _findings(step.findings),
-        }
-        for step in rehearsal.steps
-    ]
-    first = None if unsafe is None else {"step": unsafe.number, "danger": unsafe.findings[0].danger.value}
-    told = [
-        {
-            "member": each.member,
-            "library": each.library,
-            "perhaps": each.perhaps,
-            "assignors": each.assignors,
-            "topics": each.topics,
-        }
-        for each in members
-    ]
-    stop_all = rehearsal.stop_all
-    other_way = None if stop_all is None else {**stop_all._asdict(), "findings": _findings(stop_all.findings)}
-    status = "safe" if unsafe is None else "unsafe"
+    unsafe, stop_all = rehearsal.first_unsafe, rehearsal.stop_all
+    of_member = ("member", "library", "perhaps", "assignors", "topics")
+    of_step = ("bounce", "member", "alike", "assignor", "leader", "common", "protocols", "rounds", "unavailable")
     return {
-        "status": status,
+        "status": "safe" if unsafe is None else "unsafe",
         "command": "plan-migration",
-        "first_unsafe": first,
-        "members": told,
+        "first_unsafe": None if unsafe is None else {"step": unsafe.number, "danger": unsafe.findings[0].danger},
+        "members": [_picked(each, of_member) for each in members],
         "played": rehearsal.played,
-        "steps": steps,
-        "stop_all": other_way,
+        "steps": [
+            {"step": each.number, **_picked(each, of_step), "findings": _findings(each)} for each in rehearsal.steps
+        ],
+        "stop_all": None if stop_all is None else {**stop_all._asdict(), "findings": _findings(stop_all)},
     }
 
 
-def _findings(found: Iterable[Hazard]) -> list[dict[str, str]]:
-    return [{"danger": each.danger.value, "evidence": each.evidence} for each in found]
+def _findings(of: BounceStep | StopAll) -> list[dict[str, object]]:
+    return [each._asdict() for each in of.findings]
+
+
+def _picked(of: object, names: Sequence[str]) -> dict[str, object]:
+    return {name: getattr(of, name) for name in names}

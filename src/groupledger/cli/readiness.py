@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import assignor_of, spans
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import Column, plain
+from groupledger.cli.output import plain
 from groupledger.core.conversion import OBSTACLES, Readiness
 from groupledger.core.moments import iso
 from groupledger.core.text import shortened
@@ -55,50 +56,47 @@ def readiness(
     asked = RequestedScope(cluster, group, read_time(since))
     with job.output.status("reading the ledger"):
         answer = ready_for_consumer(job.reader(), asked, limit, convert)
-    tell(job.output, answer, wide=wide)
+    print_readiness(job.output, answer, wide=wide)
     job.answered(answer, cluster, to=wanted, readiness=plain(answer))
 
 
-def tell(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
+def print_readiness(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
     """Print it for a person: one line per group, then the obstacles of each, and what would move."""
     if answer.total:
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
         output.line("uniform, range: how many partitions would go to another member under it")
         output.line()
-    columns = [
-        *(
-            Column("group", least=12),
-            Column("cluster", 3),
-            Column("state"),
-            Column("assignor", 4),
-            Column("members", 5),
-        ),
-        *(Column("uniform", 1), Column("range", 2), Column("reasons", 6, least=20)),
-    ]
-    output.fitted(columns, [_row(each) for each in answer.groups], wide=wide)
+    output.rows(list(map(_cells, answer.groups)), wide=wide)
     for each in answer.groups:
-        _tell_group(output, each)
+        _print_group(output, each)
     if answer.total > len(answer.groups):
         output.line()
         output.line(f"... and {answer.total - len(answer.groups):,} more (--limit)")
-    _tell_codes(output, answer)
+    _print_codes(output, answer)
     for note in answer.notes:
         output.line()
         output.line(note)
 
 
-def _row(each: GroupReadiness) -> tuple[object, ...]:
+def _cells(each: GroupReadiness) -> dict[Column, object]:
     from groupledger.answers.generations import CLASSIC
     from groupledger.answers.states import CONSUMER
 
-    moves = [forecast.moves for forecast in each.forecasts] or [None, None]
-    codes = ", ".join(reason.code for reason in each.reasons) or None
+    uniform, range_ = [forecast.moves for forecast in each.forecasts] or [None, None]
     kind = CONSUMER if each.readiness is Readiness.CONVERTED else CLASSIC
-    assignor = assignor_of(kind, each.assignor, each.members)
-    return each.group_id, each.cluster_id, each.readiness.value, assignor, each.members, *moves, codes
+    return {
+        Column("group", least=12): each.group_id,
+        Column("cluster", 3): each.cluster_id,
+        Column("state"): each.readiness.value,
+        Column("assignor", 4): assignor_of(kind, each.assignor, each.members),
+        Column("members", 5): each.members,
+        Column("uniform", 1): uniform,
+        Column("range", 2): range_,
+        Column("reasons", 6, least=20): ", ".join(reason.code for reason in each.reasons) or None,
+    }
 
 
-def _tell_group(output: Output, each: GroupReadiness) -> None:
+def _print_group(output: Output, each: GroupReadiness) -> None:
     moving = next((forecast for forecast in each.forecasts if forecast.moves), None)
     unknown = dict.fromkeys(forecast.why for forecast in each.forecasts if forecast.why)
     if not (each.reasons or moving or unknown):
@@ -110,12 +108,12 @@ def _tell_group(output: Output, each: GroupReadiness) -> None:
     if each.plan is not None:
         output.line(f"to an assignor that can be converted: {each.plan}")
     if moving is not None:
-        _tell_forecast(output, moving)
+        _print_forecast(output, moving)
     for why in unknown:
         output.line(f"what would move is not known: {why}")
 
 
-def _tell_codes(output: Output, answer: ReadinessReport) -> None:
+def _print_codes(output: Output, answer: ReadinessReport) -> None:
     """Explain the codes above, each once."""
     found = {reason.code for each in answer.groups for reason in each.reasons}
     if found:
@@ -125,7 +123,7 @@ def _tell_codes(output: Output, answer: ReadinessReport) -> None:
             output.line(f"- {obstacle.code}: {obstacle.what}")
 
 
-def _tell_forecast(output: Output, forecast: Forecast) -> None:
+def _print_forecast(output: Output, forecast: Forecast) -> None:
     total = sum(len(each.before) for each in forecast.members)
     output.line(f"under `{forecast.assignor}` {forecast.moves:,} of {total:,} partitions go to another member:")
     short = shortened(each.member_id for each in forecast.members)
@@ -134,5 +132,4 @@ def _tell_forecast(output: Output, forecast: Forecast) -> None:
         [Column("member"), Column("now", least=10), Column("then", least=10)],
         [(short[each.member_id], spans(each.before), spans(each.after)) for each in changed[:MEMBERS_SHOWN]],
     )
-    if len(changed) > MEMBERS_SHOWN:
-        output.line(f"... and {len(changed) - MEMBERS_SHOWN:,} members more (--json has all)")
+    output.left_off(len(changed) - MEMBERS_SHOWN, "members more", how="--json has all")

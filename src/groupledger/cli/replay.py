@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_scope
-from groupledger.cli.output import Column, plain
+from groupledger.cli.output import plain
 from groupledger.cli.scripts import plain_entry
 
 if TYPE_CHECKING:
@@ -109,19 +110,19 @@ def _under_assignor(
     with job.output.status(f"computing {assignor}"):
         summary = assign(spark, other.config, other.invocation(None))
     answer = replayed(job.reader(), asked, name, limit)
-    _tell_replayed(job.output, answer, assignor, wide=wide)
+    _print_replayed(job.output, answer, assignor, wide=wide)
     job.output.result(
         {"status": "done", "command": "replay", "run_id": summary.run_id, "assignor": assignor, **plain(answer)}
     )
 
 
-def _tell_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bool) -> None:
+def _print_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bool) -> None:
     for note in answer.notes:
         output.line(note)
     if not answer.total:
         return
-    told = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
-    output.title(f"{told}, as they were and under {assignor}")
+    text = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
+    output.title(f"{text}, as they were and under {assignor}")
     kinds = (
         ("partitions that went to another member", "gained"),
         ("partitions that had to be given up", "revoked"),
@@ -131,30 +132,25 @@ def _tell_replayed(output: Output, answer: Replayed, assignor: str, *, wide: boo
     rows = [(words, getattr(answer.happened, name), getattr(answer.replayed, name)) for words, name in kinds]
     output.table(("", "happened", assignor), rows)
     output.title("By group, the greatest difference first")
-    output.fitted(_COLUMNS, [_row(group) for group in answer.groups], wide=wide)
-    if len(answer.groups) < answer.total:
-        output.line(f"... and {answer.total - len(answer.groups):,} more groups (--limit)")
+    output.rows(list(map(_cells, answer.groups)), wide=wide)
+    output.left_off(answer.total - len(answer.groups), "more groups")
     output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
 
 
-_COLUMNS = (
-    Column("group", least=12),
-    Column("cluster", rank=2),
-    Column("rebalances"),
-    Column("gained"),
-    Column("then"),
-    Column("given up"),
-    Column("then"),
-    Column("uneven", rank=1),
-    Column("then", rank=1),
-)
-"""Each number as recorded, and as it would have been."""
-
-
-def _row(group: ReplayedGroup) -> tuple[object, ...]:
+def _cells(group: ReplayedGroup) -> dict[Column, object]:
+    """Return each number as recorded, and as it would have been."""
     was, then = group.happened, group.replayed
-    pairs = ((was.gained, then.gained), (was.revoked, then.revoked), (was.spread, then.spread))
-    return (group.group_id, group.cluster_id, group.rebalances, *(number for pair in pairs for number in pair))
+    return {
+        Column("group", least=12): group.group_id,
+        Column("cluster", 2): group.cluster_id,
+        Column("rebalances"): group.rebalances,
+        Column("gained"): was.gained,
+        Column("then", place=1): then.gained,
+        Column("given up"): was.revoked,
+        Column("then", place=2): then.revoked,
+        Column("uneven", 1): was.spread,
+        Column("then", 1, place=3): then.spread,
+    }
 
 
 def _verified(job: Job, run_id: str) -> None:
@@ -163,14 +159,14 @@ def _verified(job: Job, run_id: str) -> None:
     spark = job.spark_for_ledger()
     with job.output.status("making the run again"):
         answer = verify(spark, job.place(), job.config, run_id)
-    _tell_verified(job.output, answer)
+    _print_verified(job.output, answer)
     status = "done" if answer.same else "different"
     job.output.result({"status": status, "command": "replay", **plain(answer)})
     if not answer.same:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def _tell_verified(output: Output, answer: Verification) -> None:
+def _print_verified(output: Output, answer: Verification) -> None:
     words = {True: "the same", False: "different", None: "as many"}
     output.table(
         ("table", "rows committed", "rows made now", "they are"),
@@ -205,7 +201,7 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
         else:
             journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
     wrong = [entry for entry in journal if entry.error is not None]
-    _tell(job.output, journal, wrong, limit)
+    _print_journal(job.output, journal, wrong, limit)
     job.output.line(_basis(len(calls), len(log.commits)))
     job.output.result(
         {
@@ -223,13 +219,13 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
 
 def _basis(calls: int, commits: int) -> str:
     """Return what the replay rests on."""
-    told = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
+    text = f"replayed: {numbered(calls, 'call')} of the listener and the assignor"
     if commits:
-        return f"{told}, {numbered(commits, 'offset commit')}"
-    return f"{told}; the ledger has no offset commit of the group, so one record of each partition per generation"
+        return f"{text}, {numbered(commits, 'offset commit')}"
+    return f"{text}; the ledger has no offset commit of the group, so one record of each partition per generation"
 
 
-def _tell(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limit: int) -> None:
+def _print_journal(output: Output, journal: Sequence[Entry], wrong: Sequence[Entry], limit: int) -> None:
     counted = Counter((entry.callback.value, entry.did, entry.error is None) for entry in journal)
     output.title("What the listener did")
     output.table(("callback", "did", "well", "times"), [(*what, times) for what, times in sorted(counted.items())])

@@ -1,4 +1,4 @@
-"""`groupledger ingest` and `assign`: the two jobs, each one run of the ledger."""
+"""`groupledger ingest`, `assign`, `callbacks` and `demo`: the jobs, each a run of the ledger or two."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, takes_cluster, takes_config, takes_run_id, takes_timings
-from groupledger.cli.output import mark, plain, say
+from groupledger.cli.options import Job, takes_cluster, takes_config, takes_run_id, takes_sample, takes_timings
+from groupledger.cli.output import Output, mark, plain, say
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.registry import AS_OF_4_0_0, NOT_OF_3_7_1
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from groupledger.core.faults import Fault
     from groupledger.pipeline.accounts import Account
     from groupledger.pipeline.assign import AssignSummary
+    from groupledger.pipeline.demo import DemoSummary
     from groupledger.pipeline.frames import GroupVerdicts
     from groupledger.pipeline.ingest import IngestSummary
 
@@ -45,9 +46,9 @@ class Following:
     every: float
     failures: int
 
-    def run(self, job: Job, once: Callable[[], IngestSummary], told: Callable[[IngestSummary], bool]) -> bool:
-        """Ingest until a signal, and report each run that read something; return whether `told` was ever true."""
-        from groupledger.pipeline.follow import FollowPace, follow
+    def run(self, job: Job, once: Callable[[], IngestSummary], report: Callable[[IngestSummary], bool]) -> bool:
+        """Ingest until a signal, and report each run that read something; return whether `report` was ever true."""
+        from groupledger.pipeline.ingest import follow
 
         def failed(fault: Fault) -> None:
             say(f"groupledger: {fault.message} [{fault.code}]; the next try is in {self.every:g} s")
@@ -55,9 +56,9 @@ class Following:
         over = False
         with _asked_to_stop() as asked:
             job.output.line(f"following; an ingest every {self.every:g} s, until SIGTERM or Ctrl-C")
-            for summary in follow(once, FollowPace(self.every, self.failures), time.monotonic, asked.wait, failed):
+            for summary in follow(once, self.every, self.failures, time.monotonic, asked.wait, failed):
                 if not summary.nothing_new and not summary.already_committed:
-                    over |= told(summary)
+                    over |= report(summary)
         job.output.line("stopped; the next ingest goes on from here")
         return over
 
@@ -152,7 +153,7 @@ def ingest(
 
     if following is None:
         summary = once()
-        tell_ingest(job.output, summary)
+        print_ingest(job.output, summary)
         over = _finished(job, summary, ingest_json(summary), timings=timings)
     else:
         over = following.run(job, once, functools.partial(_turn, job, timings=timings))
@@ -204,7 +205,7 @@ def assign(
     job.warn_of_writers(spark)
     with job.output.status("computing"):
         summary = run(spark, job.config, job.invocation(run_id), whole=whole)
-    tell_assign(job.output, summary)
+    print_assign(job.output, summary)
     _exit(over=_finished(job, summary, plain(summary), timings=timings))
 
 
@@ -221,20 +222,20 @@ def _make_ledger(job: Job, spark: SparkSession) -> None:
 
 def _turn(job: Job, summary: IngestSummary, *, timings: bool) -> bool:
     """Report one run of many; return whether it is over the limit."""
-    tell_turn(job.output, summary, job.invocation(None).now())
+    print_turn(job.output, summary, job.invocation(None).now())
     return _finished(job, summary, ingest_json(summary), timings=timings)
 
 
-def _finished(job: Job, summary: IngestSummary | AssignSummary, told: Mapping[str, Any], *, timings: bool) -> bool:
+def _finished(job: Job, summary: IngestSummary | AssignSummary, result: Mapping[str, Any], *, timings: bool) -> bool:
     """Print the JSON line and the timings; return whether the committed run is over the limit."""
     if timings:
-        tell_timings(job.output, summary.timings)
+        print_timings(job.output, summary.timings)
     limit = job.config.limits.max_quarantined
     over = summary.quarantined > limit
-    job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **told})
+    job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **result})
     if over:
         text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
-        say(f"groupledger: {text}{_one_rejected(job, told['attempt_id'])} [QUARANTINE_OVER_LIMIT]")
+        say(f"groupledger: {text}{_one_rejected(job, result['attempt_id'])} [QUARANTINE_OVER_LIMIT]")
     return over
 
 
@@ -295,27 +296,27 @@ TOLD = ("group_snapshots", "ownership_changes", "topic_snapshots")
 """The tables whose new rows appear in the line of one ingest of many."""
 
 
-def tell_ingest(output: Output, summary: IngestSummary) -> None:
+def print_ingest(output: Output, summary: IngestSummary) -> None:
     """Print the account of an ingest."""
     if summary.nothing_new:
         output.line(f"nothing new since run {summary.run.run_id} (commit {summary.run.sequence})")
         return
     output.title(run_title("ingest", summary.run.run_id, already_committed=summary.already_committed))
-    tell_accounts(output, summary.accounts)
-    tell_rows(output, summary.rows)
+    print_accounts(output, summary.accounts)
+    print_rows(output, summary.rows)
     for cluster_id, left in summary.left.items():
         if left:
             output.line(f"{left:,} offsets of cluster {cluster_id} are left for the next run (max_records)")
 
 
-def tell_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
+def print_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
     """Print one ingest of many as a line per cluster: time, number of records, what became of them."""
     run = summary.run
     for each in summary.accounts:
         read = _counts({"duplicates": each.duplicates, "quarantined": sum(each.quarantined.values())})
         rows = _counts({name: number for name, number in summary.rows.items() if name in TOLD and number})
-        told = f"{each.records:,} records ({read})" + (f"; {rows}" if rows else "")
-        output.line(f"{iso(now)} {run.run_id} {each.cluster_id}: {told}")
+        text = f"{each.records:,} records ({read})" + (f"; {rows}" if rows else "")
+        output.line(f"{iso(now)} {run.run_id} {each.cluster_id}: {text}")
 
 
 def ingest_json(summary: IngestSummary) -> dict[str, Any]:
@@ -339,7 +340,7 @@ def ingest_json(summary: IngestSummary) -> dict[str, Any]:
     }
 
 
-def tell_assign(output: Output, summary: AssignSummary) -> None:
+def print_assign(output: Output, summary: AssignSummary) -> None:
     """Print what an assign computed, and how often it agrees with the record."""
     output.title(run_title("assign", summary.run_id, already_committed=summary.already_committed))
     outcomes = _counts({name: number for name, number in summary.outcomes.items() if number})
@@ -356,12 +357,12 @@ def run_title(kind: str, run_id: str, *, already_committed: bool) -> str:
     return f"{kind} {run_id}" + (" (already committed: nothing changed)" if already_committed else "")
 
 
-def tell_rows(output: Output, rows: Mapping[str, int]) -> None:
+def print_rows(output: Output, rows: Mapping[str, int]) -> None:
     """Print the rows of each table that has any."""
     output.line(f"rows written: {_counts({name: number for name, number in rows.items() if number}) or 'none'}")
 
 
-def tell_accounts(output: Output, accounts: Sequence[Account]) -> None:
+def print_accounts(output: Output, accounts: Sequence[Account]) -> None:
     """Print an account of every line and record: one line per cluster that adds up, then one per kind."""
     if any(account.arrived is not None for account in accounts):
         output.table(
@@ -400,7 +401,7 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {number:,}" for name, number in counts.items())
 
 
-def tell_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
+def print_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
     """Print one line per group: its generations, assignors, members, and agreement with the record."""
     output.table(
         ["group", "type", "generations", "assignor", "members", "equal", "recomputed against recorded"],
@@ -459,7 +460,90 @@ def explain_verdicts(output: Output, verdicts: Mapping[str, int]) -> None:
     )
 
 
-def tell_timings(output: Output, timings: Mapping[str, float]) -> None:
+def print_timings(output: Output, timings: Mapping[str, float]) -> None:
     """Print seconds by stage, in order, and their sum."""
     output.title("timings")
     output.table(["stage", "seconds"], [*timings.items(), ("together", sum(timings.values()))])
+
+
+MOST_HOURS = 366 * 24
+
+
+@click.command(short_help="Write members' calls, and KIP-429's metrics, to tables.")
+@click.option(
+    "--hours", type=click.IntRange(1, MOST_HOURS), default=24, show_default=True, help="Length of the metrics' windows."
+)
+@takes_run_id
+@takes_timings
+@takes_config
+def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> None:
+    """Derive from all recorded history which listener and assignor calls each member of a classic group got, and
+    KIP-429's client metrics by window. Both belong to one run, whose rows replace those of the previous run.
+
+    \b
+    groupledger callbacks --hours 1
+    """
+    from groupledger.pipeline.call_tables import keep_calls
+
+    spark = job.spark_for_ledger()
+    with job.output.status("deriving calls"):
+        summary = keep_calls(spark, job.config, job.invocation(run_id), hours)
+    job.output.title(run_title(job.name, summary.run_id, already_committed=summary.already_committed))
+    print_rows(job.output, summary.rows)
+    if timings:
+        print_timings(job.output, summary.timings)
+    job.output.result({"status": "done", "command": job.name, **plain(summary)})
+
+
+NEXT = (
+    "show",
+    "show --group java-cooperative-sticky --cluster dev",
+    "show --group java-cooperative-sticky --generation 4",
+    "who orders-4 --at 2026-11-21T12:09Z --cluster dev",
+    "timeline java-cooperative-sticky --cluster dev",
+    "show --findings --cluster edge",
+    "assign --assignor cooperative-sticky --snapshots every",
+)
+"""Commands to try on the demo's ledger."""
+
+
+@click.command(short_help="Run the whole pipeline on four captured logs, and show the result.")
+@takes_timings
+@takes_sample
+def demo(job: Job, *, timings: bool) -> None:
+    """Run init, ingest and assign on logs captured from a real broker, in one Spark session, and print a summary.
+
+    A second run finds its work committed and shows the same.
+    """
+    from groupledger.pipeline.demo import demo as run
+
+    spark = job.spark()
+    with job.output.status("starting") as telling:
+        summary = run(spark, job.config, lambda: job.invocation(None), telling)
+    print_demo(job, summary)
+    if timings:
+        stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))
+        named = {f"{name}: {stage}": seconds for name, of in stages for stage, seconds in of.items()}
+        print_timings(job.output, named)
+    result = {"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups}
+    job.output.result({"status": "done", "command": "demo", **result})
+
+
+def print_demo(job: Job, summary: DemoSummary) -> None:
+    """Print the account of the records, the groups, the verdicts, and what to try next."""
+    from groupledger.pipeline.frames import total
+
+    output = job.output
+    ingested, computed = summary.ingest, summary.assign
+    repeated = ingested.already_committed and computed.already_committed
+    output.title("Every record accounted for" + (" (already committed: nothing was done again)" if repeated else ""))
+    print_accounts(output, ingested.accounts)
+    cluster = job.config.cluster_id
+    output.title(f"Groups of cluster {cluster}: what was recorded, and whether we compute the same")
+    print_verdicts(output, [group for group in summary.groups if group.cluster_id == cluster])
+    output.title(f"All {computed.groups_in:,} recorded states of all {len(ingested.accounts)} clusters")
+    explain_verdicts(output, total(summary.groups))
+    output.title("Next")
+    output.line(f"The ledger is at {job.place()}: Delta tables, each with comments on its columns. Try:")
+    for command in NEXT:
+        output.line(f"    groupledger {command} --ledger {job.config.ledger.location}")

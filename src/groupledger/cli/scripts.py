@@ -80,11 +80,11 @@ class _Values:
         self.left = MOST_VALUES
 
     def plain(self, value: Any, depth: int = 0) -> Any:
-        """A value that JSON does not have, such as a date, is a text. Raises Fault("BAD_YAML")."""
+        """Convert to JSON values; one that JSON does not have, such as a date, is a text. Raises Fault("BAD_YAML")."""
         self.left -= 1
         if depth > DEEPEST or self.left < 0:
-            told = f"{self.named}: with its aliases more than {MOST_VALUES:,} values, or nested over {DEEPEST} deep"
-            raise Fault("BAD_YAML", f"{told}; expected scripts, with anchors for what they share")
+            text = f"{self.named}: with its aliases more than {MOST_VALUES:,} values, or nested over {DEEPEST} deep"
+            raise Fault("BAD_YAML", f"{text}; expected scripts, with anchors for what they share")
         if isinstance(value, dict):
             return {_key(key): self.plain(each, depth + 1) for key, each in value.items()}
         if isinstance(value, list | tuple | set):
@@ -93,7 +93,7 @@ class _Values:
 
 
 def _key(key: Any) -> str:
-    """A topic may be called 3 or 2024-01-01; as JSON has them, they are texts."""
+    """Return a key as text: a topic may be called 3 or 2024-01-01."""
     return key if isinstance(key, str) else json.dumps(key, default=str).strip('"')
 
 
@@ -123,7 +123,7 @@ def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLi
     recorded, counts = members_now(start.job.reader(), start.group, start.cluster, _topics_named(scripts))
     there = {topic: count for topic, count in counts.items() if count is not None}
     joins = write_script(Script(there, recorded.joins), start.group)["events"]
-    say(f"{start.group} {_told(recorded, there)}")
+    say(f"{start.group} {_description(recorded, there)}")
     wanted = {topic for join in recorded.joins for topic in join.topics} - counts.keys()
     before = _Before(recorded.generation, there, tuple(sorted(wanted)), joins)
     return [ScriptLines(file.named, [before.put(line) for line in file.lines]) for file in scripts]
@@ -149,7 +149,7 @@ def _object(line: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _told(recorded: GroupStart, counts: dict[str, int]) -> str:
+def _description(recorded: GroupStart, counts: dict[str, int]) -> str:
     """Return what the scripts start from, as a sentence without its subject."""
     at = iso(from_millis(recorded.snapshot.observed_at))
     number = "group epoch" if recorded.snapshot.group_type == "consumer" else "generation"
@@ -181,8 +181,8 @@ class _Before:
         if isinstance(topics, dict):
             unknown = [each for each in self.unlisted if each not in topics]
             if unknown:
-                told = f"no topic listing names {unknown[0]!r}, which members subscribe to"
-                raise Fault("TOPIC_NOT_LISTED", f"{told}; expected its partitions in the script's topics")
+                text = f"no topic listing names {unknown[0]!r}, which members subscribe to"
+                raise Fault("TOPIC_NOT_LISTED", f"{text}; expected its partitions in the script's topics")
             found["topics"] = {**self.counts, **topics}
         found["generation"] = self.generation
         if isinstance(events, list):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.options import Job, takes_config
-from groupledger.cli.output import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,49 +39,44 @@ def show(job: Job, *, wide: bool, findings: bool, coverage: bool, quarantine: bo
     groupledger show --group payments --generation 7
     groupledger show --partition orders-7 --at 2026-11-21T14:03Z
     """
-    asked["listing"] = _listing(findings=findings, coverage=coverage, quarantine=quarantine)
+    kinds = {"findings": findings, "coverage": coverage, "quarantine": quarantine}
+    chosen = [name for name, is_wanted in kinds.items() if is_wanted]
+    if len(chosen) > 1:
+        raise click.UsageError("expected one of --findings, --coverage and --quarantine")
+    listing = chosen[0] if chosen else None
     if asked["partition"] is not None or asked["at"] is not None:
-        _show_owner(job, wide=wide, **asked)
+        _show_owner(job, listing, wide=wide, **asked)
         return
-    ask = question(
-        **asked, default_scenario=job.config.assign.scenario
-    )  # errors in the question are reported before the ledger is read
+    ask = _question(listing, **asked, default_scenario=job.config.assign.scenario)  # before the ledger is read
     with job.output.status("reading the ledger"):
         answer = ask(job.reader())
-    from groupledger.cli.answers import as_json, tell
+    from groupledger.cli.answers import as_json, print_answer
 
-    tell(job.output, answer, asked["limit"], wide=wide)
+    print_answer(job.output, answer, asked["limit"], wide=wide)
     job.answered(answer, asked["cluster"], **as_json(answer))
 
 
-def _listing(**wanted: bool) -> str | None:
-    chosen = [name for name, is_wanted in wanted.items() if is_wanted]
-    if len(chosen) > 1:
-        raise click.UsageError("expected one of --findings, --coverage and --quarantine")
-    return chosen[0] if chosen else None
-
-
-def _show_owner(job: Job, *, partition: str | None, at: str | None, limit: int, wide: bool, **others: Any) -> None:
+def _show_owner(
+    job: Job, listing: str | None, *, partition: str | None, at: str | None, limit: int, wide: bool, **others: Any
+) -> None:
     """Print what `groupledger who` says of the partition."""
-    from groupledger.cli.who import ask_owner, tell_ownership
+    from groupledger.cli.who import ask_owner
 
     if partition is None or at is None:
         raise click.UsageError("--partition and --at go together: --partition orders-7 --at 2026-11-21T14:03Z")
-    if others["listing"] or others["last"] or others["generation"] is not None:
+    if listing or others["last"] or others["generation"] is not None:
         raise click.UsageError("--partition goes with --at, --group and --cluster only")
     if others["scenario"] is not None:
         raise click.UsageError(_SCENARIO_ALONE)
-    answer = ask_owner(job, partition, at, others["cluster"], others["group"])
-    tell_ownership(job.output, answer, limit, wide=wide)
-    job.answered(answer, others["cluster"], ownership=plain(answer))
+    ask_owner(job, partition, at, others["cluster"], others["group"], limit, wide=wide)
 
 
-def question(
+def _question(
+    listing: str | None,
     *,
     group: str | None,
     generation: int | None,
     last: bool,
-    listing: str | None,
     cluster: str | None,
     scenario: str | None,
     default_scenario: str,
@@ -96,49 +90,18 @@ def question(
         raise click.UsageError("--last or --generation, not both")
     if scenario is not None and (group is None or listing or last or generation is not None):
         raise click.UsageError(_SCENARIO_ALONE)
-    if listing is not None:
-        return _listed(listing, limit, cluster, group)
-    if group is not None and (last or generation is not None):
-        return _rebalance(group, cluster, generation)
-    if group is None:
-        return _overview(limit, cluster)
-    return _group_history(group, cluster, scenario or default_scenario, limit, asked=scenario is not None)
 
-
-def _rebalance(group: str, cluster: str | None, generation: int | None) -> Callable[[Reader], Any]:
     def ask(reader: Reader) -> Any:
-        from groupledger.answers.rebalance import rebalance
+        from groupledger.answers import listings, rebalance
 
-        return rebalance(reader, group, cluster, generation)
-
-    return ask
-
-
-def _listed(listing: str, limit: int, cluster: str | None, group: str | None) -> Callable[[Reader], Any]:
-    def ask(reader: Reader) -> Any:
-        from groupledger.answers import listings as queries
-
-        by_name = {"findings": queries.findings, "coverage": queries.coverage, "quarantine": queries.quarantine}
-        return [by_name[listing](reader, limit, cluster, group)]
-
-    return ask
-
-
-def _group_history(
-    group: str, cluster: str | None, scenario: str, limit: int, *, asked: bool
-) -> Callable[[Reader], Any]:
-    def ask(reader: Reader) -> Any:
-        from groupledger.answers import listings as queries
-
-        return [queries.history(reader, group, cluster, scenario, limit, asked=asked)]
-
-    return ask
-
-
-def _overview(limit: int, cluster: str | None) -> Callable[[Reader], Any]:
-    def ask(reader: Reader) -> Any:
-        from groupledger.answers import listings as queries
-
-        return [queries.clusters(reader, limit), queries.groups(reader, limit, cluster), queries.runs(reader, limit)]
+        if listing is not None:
+            return [getattr(listings, listing)(reader, limit, cluster, group)]
+        if group is None:
+            overview = listings.clusters(reader, limit), listings.groups(reader, limit, cluster)
+            return [*overview, listings.runs(reader, limit)]
+        if last or generation is not None:
+            return rebalance.rebalance(reader, group, cluster, generation)
+        name = scenario or default_scenario
+        return [listings.history(reader, group, cluster, name, limit, asked=scenario is not None)]
 
     return ask

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
+from groupledger.answers.columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, custom_assignors, file_of
-from groupledger.cli.output import Column, Output, plain, print_exact, say
+from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.group import CustomLimits
 from groupledger.core.faults import Fault
@@ -380,7 +381,6 @@ DOUBLE_OWNERS = '"double_owners": [{'
 @click.argument("scripts", nargs=-1, type=TEXT)
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
 @click.option("--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print its journal.")
-@click.option("--ways", is_flag=True, help="How else each event may go where a client's timing decides, and why.")
 @click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
 @takes_grid
 @takes_comparison
@@ -391,7 +391,6 @@ def simulate(
     table: bool,
     listener: str | None,
     metrics: bool,
-    ways: bool,
     grid: GridAsked | None,
     start: RecordedStart | None,
     custom: tuple[str, ...],
@@ -422,12 +421,10 @@ def simulate(
     groupledger simulate --grid grid.yaml
     """
     if grid is not None:
-        if listener is not None or metrics or ways:
-            raise click.UsageError("--listener, --metrics and --ways go with scripts, not with --grid")
+        if listener is not None or metrics:
+            raise click.UsageError("--listener and --metrics go with scripts, not with --grid")
         tell_grid(grid)
         return
-    if ways and (listener is not None or comparison is not None):
-        raise click.UsageError("--ways goes with scripts alone, not with --listener, --compare or --summary")
     from groupledger.core.custom.naming import find_all
 
     files: Iterable[ScriptLines] = read_files(scripts or (TEXT.convert("-", None, None),))
@@ -437,7 +434,7 @@ def simulate(
     if comparison is not None:
         tell_compared(files, comparison, found)
     else:
-        _play(files, found, table=table, listener=listener, metrics=metrics, ways=ways)
+        _play(files, found, table=table, listener=listener, metrics=metrics)
 
 
 def _play(
@@ -447,11 +444,10 @@ def _play(
     table: bool,
     listener: str | None,
     metrics: bool,
-    ways: bool,
 ) -> None:
     """Print a result line, or tables, for each script."""
     bad_lines, violations = 0, False
-    for answer in _answers(files, custom, listener, metrics=metrics, ways=ways):
+    for answer in _answers(files, custom, listener, metrics=metrics):
         told = json.loads(answer) if table or listener or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
         bad_lines += "line" in told
         violations |= any(event["double_owners"] for event in told.get("events", ())) or bool(told.get("convicted"))
@@ -471,13 +467,12 @@ def _answers(
     listener: str | None,
     *,
     metrics: bool,
-    ways: bool,
 ) -> Iterator[str]:
     from groupledger.core.protocol.script_json import simulate_lines
 
     for file in files:
         if listener is None:
-            yield from simulate_lines(file.lines, custom, metrics=metrics, ways=ways)
+            yield from simulate_lines(file.lines, custom, metrics=metrics)
         else:
             yield from rehearse_lines(file.lines, listener, custom, metrics=metrics)
 
@@ -502,7 +497,6 @@ def _show(output: Output, told: Told) -> None:
             output.table(columns, [_row(*seat) for seat in shown])
             _tell_rest(output, len(seats) - len(shown))
         _show_calls(output, event)
-        _show_ways(output, event)
         if group is not None:
             _show_heartbeats(output, group)
         if event["double_owners"]:
@@ -558,15 +552,6 @@ def _show_calls(output: Output, event: Told) -> None:
     rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in told_calls]
     output.table((*("at ms" for _ in clock), "round", "member", "listener", "partitions"), rows)
     _tell_rest(output, len(calls) - len(told_calls))
-
-
-def _show_ways(output: Output, event: Told) -> None:
-    """Print how else the event may go, and why; nothing if that was not asked for."""
-    for number, way in enumerate(event.get("ways", ()), 1):
-        output.line(f"or, way {number} ({numbered(way['rounds'], 'round')}): {way['cause']}")
-        columns = ("round", "member", "callback")
-        rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in way["calls"]]
-        output.table(("round", "member", "listener", "partitions"), rows)
 
 
 def _show_heartbeats(output: Output, group: Told) -> None:

@@ -50,7 +50,7 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
         _print_csv(names, rows)
         return
     left_off = found.num_rows - len(rows)
-    tell_rows(job.output, names, rows, left_off)
+    print_rows(job.output, names, rows, left_off)
     job.output.result(
         {
             "status": "done",
@@ -62,13 +62,12 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     )
 
 
-def tell_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[object]], left_off: int) -> None:
+def print_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[object]], left_off: int) -> None:
     """Print them for a person; say how many were omitted, or that there are none."""
     output.table(names, [[_shown(value) for value in row] for row in rows])
     if not rows:
         output.line("no rows")
-    if left_off:
-        output.line(f"... and {left_off:,} more (--limit)")
+    output.left_off(left_off)
 
 
 @click.command(short_help="Create the views of current rows in the ledger's catalog.")
@@ -91,8 +90,8 @@ def _list_views(job: Job) -> None:
     from groupledger.answers.reader import views as known
 
     job.output.table(["view", "what it holds"], [(view.name, view.comment) for view in known().values()])
-    told = [{"view": view.name, "comment": view.comment} for view in known().values()]
-    job.output.result({"status": "done", "command": "sql", "views": told})
+    found = [{"view": view.name, "comment": view.comment} for view in known().values()]
+    job.output.result({"status": "done", "command": "sql", "views": found})
 
 
 def _shown(value: object) -> object:

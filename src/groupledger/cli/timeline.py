@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, told_apart
+from groupledger.answers.columns import WIDE, Column, differing
+from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short
 from groupledger.cli.options import Job, read_time, takes_config
-from groupledger.cli.output import WIDE, Column, plain
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock, dates_once
 from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from groupledger.answers.rows import Reader
@@ -66,37 +67,32 @@ def timeline(
     if among is not None and partition is None:
         raise click.UsageError("--group goes with --partition: it says in which groups")
     asked = read_time(since), read_time(until)
-    if partition is None:
-        found = _of_group(job, group or "", cluster, asked, limit)
-        tell_group(job.output, found, wide=wide)
-        job.answered(found, cluster, timeline=plain(found))
+    if partition is not None:
+        _ask_owners(job, partition, among, cluster, asked, limit, wide=wide)
         return
-    owners = _of_partition(job, partition, among, cluster, asked, limit)
-    tell_partition(job.output, owners, wide=wide)
-    job.answered(owners, cluster, partition_timeline=plain(owners))
 
-
-def _of_group(job: Job, group: str, cluster: str | None, asked: Bounds, limit: int) -> Timeline:
-    with job.output.status("reading the ledger"):
+    def ask(reader: Reader) -> Timeline:
         from groupledger.answers.timeline import timeline as history
 
-        reader = job.reader()
-        since, until = _window(reader, cluster, asked)
-        return history(reader, group, cluster, since, until, limit)
+        return history(reader, group or "", cluster, *_window(reader, cluster, asked), limit)
+
+    job.answer(ask, functools.partial(print_group, wide=wide), cluster, "timeline")
 
 
-def _of_partition(
-    job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int
-) -> PartitionTimeline:
+def _ask_owners(
+    job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int, *, wide: bool
+) -> None:
     topic, number = topic_partition(partition)
-    with job.output.status("reading the ledger"):
+
+    def ask(reader: Reader) -> PartitionTimeline:
         from groupledger.answers.reach import newest
         from groupledger.answers.tenures import partition_timeline
 
-        reader = job.reader()
         since, until = _window(reader, cluster, asked)
         until = until or newest(reader, cluster)
         return partition_timeline(reader, topic, number, until, since, cluster, group, limit)
+
+    job.answer(ask, functools.partial(print_partition, wide=wide), cluster, "partition_timeline")
 
 
 def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
@@ -109,71 +105,50 @@ def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetim
     return since, until
 
 
-def tell_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
+def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
     """Print one line per rebalance: when, to which generation, who joined and left, why, and the outcome."""
     clusters, groups, kinds = (
         sorted(set(map(attrgetter(name), answer.entries))) for name in ("cluster_id", "group_id", "group_type")
     )
     one = groups[0] if len(groups) == 1 else answer.group
     day, times = dates_once([each.began_at for each in answer.entries])
-    output.title(f"{one}{_told(kinds, clusters, day)}{_stretch(answer.since, answer.until)}")
+    output.title(f"{one}{_shared(kinds, clusters, day)}{_stretch(answer.since, answer.until)}")
     ids = [
         name for each in answer.entries for cause in each.causes if cause.kind in OF_MEMBERS and (name := cause.about)
     ]
-    names, start = ({name: name for name in ids}, "") if wide else told_apart(ids)
-    if start:
-        output.line(f"member ids begin with {start}")
-    columns = [
-        Column("time"),
-        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
-        Column("group", 0 if len(groups) > 1 else WIDE, 16),
-        Column("gen"),
-        Column("members", 1),
-        Column("why", 0, 20),
-        Column("hands"),
-        Column("nobody", 2),
-        Column("findings", 3),
-        Column("gap before", 4, 16),
-        Column("state", 5),
-        Column("which findings", 5, 16),
-        Column("took", 6),
-        Column("verdict", 7, 12),
-        Column("recorded in", 8),
-        Column("assignor", 9, 10),
-        Column("kind", WIDE),
-        Column("records", WIDE),
-    ]
-    rows = [_entry(each, time, names) for each, time in zip(answer.entries, times, strict=True)]
-    output.fitted(columns, rows, wide=wide)
-    _tell_rest(output, answer.left_off, answer.notes)
+    names = output.names(ids, wide=wide)
+    cluster, group = differing("cluster", clusters, 8), differing("group", groups, 16)
+
+    def cells(each: TimelineEntry, time: str) -> dict[Column, object]:
+        before = "" if each.members_before is None else f"{each.members_before} "
+        same = each.members == each.members_before
+        codes = ", ".join(f"{number} {code}" for code, number in each.findings.items())
+        return {
+            Column("time"): time,
+            cluster: each.cluster_id,
+            group: each.group_id,
+            Column("gen"): each.generation,
+            Column("members", 1): str(each.members) if same else f"{before}-> {each.members}",
+            Column("why", 0, 20): in_short(each.causes, names),
+            Column("hands"): len(each.moved) or None,
+            Column("nobody", 2): None if each.unowned is None else len(each.unowned) or None,
+            Column("findings", 3): sum(each.findings.values()) or None,
+            Column("gap before", 4, 16): "; ".join(gap.partition(":")[0] for gap in each.gaps) or None,
+            Column("state", 5): each.state,
+            Column("which findings", 5, 16): codes or None,
+            Column("took", 6): length(each.observed_at - each.began_at) if each.records > 1 else None,
+            Column("verdict", 7, 12): each.verdict,
+            Column("recorded in", 8): each.snapshot_id,
+            Column("assignor", 9, 10): assignor_of(each.group_type, each.assignor, each.members),
+            Column("kind", WIDE): each.snapshot_kind,
+            Column("records", WIDE): each.records,
+        }
+
+    output.rows(list(map(cells, answer.entries, times)), wide=wide)
+    _print_rest(output, answer.left_off, answer.notes)
 
 
-def _entry(entry: TimelineEntry, time: str, names: Mapping[str, str]) -> tuple[object, ...]:
-    before = "" if entry.members_before is None else f"{entry.members_before} "
-    took = entry.observed_at - entry.began_at
-    return (
-        time,
-        entry.cluster_id,
-        entry.group_id,
-        entry.generation,
-        str(entry.members) if entry.members == entry.members_before else f"{before}-> {entry.members}",
-        in_short(entry.causes, names),
-        len(entry.moved) or None,
-        None if entry.unowned is None else len(entry.unowned) or None,
-        sum(entry.findings.values()) or None,
-        "; ".join(gap.partition(":")[0] for gap in entry.gaps) or None,
-        entry.state,
-        ", ".join(f"{number} {code}" for code, number in entry.findings.items()) or None,
-        length(took) if entry.records > 1 else None,
-        entry.verdict,
-        entry.snapshot_id,
-        assignor_of(entry.group_type, entry.assignor, entry.members),
-        entry.snapshot_kind,
-        entry.records,
-    )
-
-
-def tell_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
+def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
     """Print one line per owner, by group: since when, for how long, and which state began it."""
     partition = f"{answer.topic}-{answer.partition}"
     clusters, groups, ids = (
@@ -181,34 +156,29 @@ def tell_partition(output: Output, answer: PartitionTimeline, *, wide: bool = Fa
         for name in ("cluster_id", "group_id", "topic_id")
     )
     day, times = dates_once([span.since for span in answer.spans if span.since is not None])
-    told = _told(groups if len(groups) == 1 else [], clusters, day)
-    output.title(f"{partition}{told}{_stretch(answer.since, answer.until)}, as the coordinator recorded it")
+    shared = _shared(groups if len(groups) == 1 else [], clusters, day)
+    output.title(f"{partition}{shared}{_stretch(answer.since, answer.until)}, as the coordinator recorded it")
     members = [span.member_id for span in answer.spans if span.member_id is not None]
     short = {name: name for name in members} if wide else shortened(members)
-    columns = [
-        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
-        Column("group", 0 if len(groups) > 1 else WIDE, 20),
-        Column("since"),
-        Column("for"),
-        Column("owner", 0, 24),
-        Column("gen", 1),
-        Column("recorded in", 2),
-        Column("until", 3),
-        Column("topic id", 0 if len(ids) > 1 else WIDE, 8),
-    ]
-    output.fitted(columns, list(_spans(answer, short, times)), wide=wide)
-    _tell_rest(output, answer.left_off, answer.notes)
+    cluster, group = differing("cluster", clusters, 8), differing("group", groups, 20)
+    topic, dated, width = differing("topic id", ids, 8), iter(times), max(map(len, times), default=0)
 
+    def cells(span: OwnerSpan) -> dict[Column, object]:
+        day = span.since and span.since.astimezone(UTC).date()
+        return {
+            cluster: span.cluster_id,
+            group: span.group_id,
+            Column("since"): "earlier".rjust(width) if span.since is None else next(dated),
+            Column("for"): _lasts(span),
+            Column("owner", 0, 24): NOBODY if span.member_id is None else short[span.member_id],
+            Column("gen", 1): span.generation,
+            Column("recorded in", 2): span.snapshot_id,
+            Column("until", 3): None if span.until is None else clock(span.until, day),
+            topic: span.topic_id,
+        }
 
-def _spans(answer: PartitionTimeline, short: Mapping[str, str], times: list[str]) -> Iterator[tuple[object, ...]]:
-    dated = iter(times)
-    width = max(map(len, times), default=0)
-    for span in answer.spans:
-        begun = "earlier".rjust(width) if span.since is None else next(dated)
-        owner = NOBODY if span.member_id is None else short[span.member_id]
-        until = None if span.until is None else clock(span.until, span.since and span.since.astimezone(UTC).date())
-        lasts, evidence = _lasts(span), (span.generation, span.snapshot_id)
-        yield span.cluster_id, span.group_id, begun, lasts, owner, *evidence, until, span.topic_id
+    output.rows(list(map(cells, answer.spans)), wide=wide)
+    _print_rest(output, answer.left_off, answer.notes)
 
 
 def _lasts(span: OwnerSpan) -> str | None:
@@ -219,11 +189,11 @@ def _lasts(span: OwnerSpan) -> str | None:
     return length(ended - span.since) + ("" if span.until is not None else ", still")
 
 
-def _told(of: list[str], clusters: list[str], day: str) -> str:
+def _shared(of: list[str], clusters: list[str], day: str) -> str:
     """Return what all lines share: ` (classic, cluster dev; 2026-11-21, UTC)`."""
-    told = [*of, *(f"cluster {each}" for each in clusters if len(clusters) == 1)]
+    parts = [*of, *(f"cluster {each}" for each in clusters if len(clusters) == 1)]
     when = f"{day}, UTC" if day else "UTC"
-    return f" ({', '.join(told)}; {when})" if told else f" ({when})"
+    return f" ({', '.join(parts)}; {when})" if parts else f" ({when})"
 
 
 def _stretch(since: datetime | None, until: datetime | None) -> str:
@@ -231,8 +201,6 @@ def _stretch(since: datetime | None, until: datetime | None) -> str:
     return begins if until is None else f"{begins} to {clock(until, None)}"
 
 
-def _tell_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
-    if left_off:
-        output.line(f"... and {left_off:,} older (--limit)")
-    for note in notes:
-        output.line(f"note: {note}")
+def _print_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
+    output.left_off(left_off, "older")
+    output.notes(notes)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, read_moment, read_time, takes_config
-from groupledger.cli.output import WIDE, Column, plain
 from groupledger.core.log.topics import topic_partition
 from groupledger.core.moments import clock
 from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from datetime import date
+    from collections.abc import Sequence
 
     from groupledger.answers.ownership import Holding, OwnershipAt
+    from groupledger.answers.rows import Reader
     from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
     from groupledger.cli.output import Output
 
@@ -75,43 +76,38 @@ def who(
     if fail and unowned_since is None:
         raise click.UsageError("--fail goes with --unowned-since")
     if partition is not None:
-        answer = ask_owner(job, partition, at, cluster, group)
-        tell_ownership(job.output, answer, limit, wide=wide)
-        job.answered(answer, cluster, ownership=plain(answer))
+        ask_owner(job, partition, at, cluster, group, limit, wide=wide)
         return
-    nobody = _ask_unowned(job, unowned_since or "", at, cluster, group, limit)
-    tell_unowned(job.output, nobody, wide=wide)
-    job.answered(nobody, cluster, unowned=plain(nobody))
-    if fail and nobody.partitions:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    moment, since = read_moment(at), read_time(unowned_since or None)
 
-
-def ask_owner(job: Job, partition: str, at: str | None, cluster: str | None, group: str | None) -> OwnershipAt:
-    """Return the answer; errors in the question are reported before the ledger is read."""
-    moment = read_moment(at)
-    topic, number = topic_partition(partition)
-    with job.output.status("reading the ledger"):
-        from groupledger.answers.ownership import ownership
-        from groupledger.answers.reach import newest
-
-        reader = job.reader()
-        return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
-
-
-def _ask_unowned(
-    job: Job, since: str, at: str | None, cluster: str | None, group: str | None, limit: int
-) -> UnownedPartitions:
-    moment = read_moment(at)
-    asked = read_time(since or None)
-    with job.output.status("reading the ledger"):
+    def ask(reader: Reader) -> UnownedPartitions:
         from groupledger.answers.reach import newest
         from groupledger.answers.unowned import unowned_partitions
 
-        reader = job.reader()
-        return unowned_partitions(reader, moment or newest(reader, cluster), asked, cluster, group, limit)
+        return unowned_partitions(reader, moment or newest(reader, cluster), since, cluster, group, limit)
+
+    found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
+    if fail and found.partitions:
+        click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
+def ask_owner(
+    job: Job, partition: str, at: str | None, cluster: str | None, group: str | None, limit: int, *, wide: bool
+) -> None:
+    """Print who had the partition; errors in the question are reported before the ledger is read."""
+    moment = read_moment(at)
+    topic, number = topic_partition(partition)
+
+    def ask(reader: Reader) -> OwnershipAt:
+        from groupledger.answers.ownership import ownership
+        from groupledger.answers.reach import newest
+
+        return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
+
+    job.answer(ask, functools.partial(print_ownership, limit=limit, wide=wide), cluster, "ownership")
+
+
+def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
     """Print one line per owner, then the topic's lives if the name had several, then the limits of the answer."""
     day = answer.at.astimezone(UTC).date()
     moment = clock(answer.at, None)
@@ -122,29 +118,35 @@ def tell_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: boo
     ids = [name for each in shown for name in (_owner(each), _then(each)) if name]
     short = {name: name for name in ids} if wide else shortened(ids)
     several = len({life.topic_id for life in answer.topics}) > 1
-    columns = [
-        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
-        Column("group", 0, 20),
-        Column("owner", 0, 24),
-        Column("since"),
-        Column("until", 1),
-        Column("then", 6, 24),
-        Column("gen", 2),
-        Column("recorded in", 3),
-        Column("client", 7, 12),
-        Column("instance", 5, 12),
-        Column("topic id", 0 if several else WIDE, 8),
-    ]
-    output.fitted(columns, [_holding(each, short, day) for each in shown], wide=wide, stacked=MOST_STACKED)
-    _tell_rest(output, len(answer.holdings) - len(shown))
+    cluster, topic = differing("cluster", clusters, 8), Column("topic id", 0 if several else WIDE, 8)
+
+    def cells(each: Holding) -> dict[Column, object]:
+        member, last, following = each.member, each.last, each.next
+        owner, then = _owner(each), _then(each)
+        nobody = NOBODY if each.is_nobody else NOT_KNOWN
+        return {
+            cluster: each.cluster_id,
+            Column("group", 0, 20): each.group_id,
+            Column("owner", 0, 24): short[owner] + " (away)" * (each.away_since is not None) if owner else nobody,
+            Column("since"): each.since and clock(each.since, day),
+            Column("until", 1): following and clock(following.at, day),
+            Column("then", 6, 24): following and (short[then] if then else None if each.shared else NOBODY),
+            Column("gen", 2): each.generation,
+            Column("recorded in", 3): last and last.snapshot_id,
+            Column("client", 7, 12): member and member.client_id,
+            Column("instance", 5, 12): member and member.group_instance_id,
+            topic: each.topic_id,
+        }
+
+    output.rows(list(map(cells, shown)), wide=wide, stacked=MOST_STACKED)
+    output.left_off(len(answer.holdings) - len(shown))
     if several:
         output.line()
-        rows = [
-            (life.cluster_id, life.topic_id, life.partition_count, life.since, life.until) for life in answer.topics
+        lives = [
+            (each.cluster_id, each.topic_id, each.partition_count, each.since, each.until) for each in answer.topics
         ]
-        output.table(["cluster", "topic id", "partitions", "since", "until"], rows)
-    for note in answer.notes:
-        output.line(f"note: {note}")
+        output.table(["cluster", "topic id", "partitions", "since", "until"], lives)
+    output.notes(answer.notes)
 
 
 def _owner(holding: Holding) -> str | None:
@@ -155,26 +157,7 @@ def _then(holding: Holding) -> str | None:
     return holding.next.to_member_id if holding.next else None
 
 
-def _holding(holding: Holding, short: dict[str, str], day: date) -> tuple[object, ...]:
-    member, last, following = holding.member, holding.last, holding.next
-    owner, then = _owner(holding), _then(holding)
-    nobody = NOBODY if holding.is_nobody else NOT_KNOWN
-    return (
-        holding.cluster_id,
-        holding.group_id,
-        short[owner] + " (away)" * (holding.away_since is not None) if owner else nobody,
-        holding.since and clock(holding.since, day),
-        following and clock(following.at, day),
-        following and (short[then] if then else None if holding.shared else NOBODY),
-        holding.generation,
-        last and last.snapshot_id,
-        member and member.client_id,
-        member and member.group_instance_id,
-        holding.topic_id,
-    )
-
-
-def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
+def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
     """Print a line per topic, group and moment since which its partitions have had no owner, the oldest first."""
     day = answer.at.astimezone(UTC).date()
     since = "" if answer.since is None else f", and had not since {clock(answer.since, day)} or longer"
@@ -183,23 +166,29 @@ def tell_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fals
     output.title(f"what nobody had at {clock(answer.at, None)} UTC{since}{place}")
     ids = [each.last_member_id for each in answer.partitions if each.last_member_id is not None]
     short = {name: name for name in ids} if wide else shortened(ids)
-    columns = [
-        Column("cluster", 0 if len(clusters) > 1 else WIDE, 8),
-        Column("group", 0, 20),
-        Column("partitions", 0, 16),
-        Column("number", 4),
-        Column("since"),
-        Column("for"),
-        Column("why", 1, 16),
-        Column("last owner", 3, 24),
-        Column("gen", 5),
-        Column("recorded in", 2),
-    ]
-    rows = [_unowned(some, short, day) for some in _together(answer.partitions)]
-    output.fitted(columns, rows, wide=wide, stacked=MOST_STACKED)
-    _tell_rest(output, answer.left_off)
-    for note in answer.notes:
-        output.line(f"note: {note}")
+    cluster = differing("cluster", clusters, 8)
+
+    def cells(some: list[UnownedPartition]) -> dict[Column, object]:
+        first = some[0]
+        owners = [short[name] for name in {each.last_member_id for each in some} if name is not None]
+        return {
+            cluster: first.cluster_id,
+            Column("group", 0, 20): first.group_id,
+            Column("partitions", 0, 16): spans((each.topic, each.partition) for each in some),
+            Column("number", 4): len(some),
+            Column("since"): "before " * first.from_before + clock(first.since, day),
+            Column("for"): length(timedelta(seconds=first.age_seconds)),
+            Column("why", 1, 16): _WHY[first.why],
+            Column("last owner", 3, 24): numbered(len(owners), "member")
+            if len(owners) > 1
+            else next(iter(owners), None),
+            Column("gen", 5): first.generation,
+            Column("recorded in", 2): first.snapshot_id,
+        }
+
+    output.rows(list(map(cells, _together(answer.partitions))), wide=wide, stacked=MOST_STACKED)
+    output.left_off(answer.left_off)
+    output.notes(answer.notes)
 
 
 def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartition]]:
@@ -210,30 +199,3 @@ def _together(partitions: Sequence[UnownedPartition]) -> list[list[UnownedPartit
 
 def _alike(each: UnownedPartition) -> tuple[object, ...]:
     return each.cluster_id, each.group_id, each.topic, each.since, each.from_before, each.why, each.snapshot_id
-
-
-def _unowned(some: list[UnownedPartition], short: dict[str, str], day: date) -> tuple[object, ...]:
-    first = some[0]
-    owners = {each.last_member_id for each in some if each.last_member_id is not None}
-    return (
-        first.cluster_id,
-        first.group_id,
-        spans((each.topic, each.partition) for each in some),
-        len(some),
-        "before " * first.from_before + clock(first.since, day),
-        length(timedelta(seconds=first.age_seconds)),
-        _WHY[first.why],
-        _last_owner([short[name] for name in owners]),
-        first.generation,
-        first.snapshot_id,
-    )
-
-
-def _last_owner(names: Collection[str]) -> str | None:
-    """Return the last owner, or the number of last owners."""
-    return next(iter(names), None) if len(names) < 2 else numbered(len(names), "member")
-
-
-def _tell_rest(output: Output, number: int) -> None:
-    if number:
-        output.line(f"... and {number:,} more (--limit)")

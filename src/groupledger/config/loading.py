@@ -58,8 +58,8 @@ class KeyPlace(NamedTuple):
 
     def fault(self, complaint: str) -> ConfigFault:
         """Return an error about this place; of the overrides it names those that touch the key."""
-        told = " ".join([self.source, *(f"--set {_shown(each)}" for each in self.overrides if self._touched_by(each))])
-        return ConfigFault("CONFIG_INVALID", f"{told}: {self.key or 'the top level'} {complaint}")
+        place = " ".join([self.source, *(f"--set {_shown(each)}" for each in self.overrides if self._touched_by(each))])
+        return ConfigFault("CONFIG_INVALID", f"{place}: {self.key or 'the top level'} {complaint}")
 
     def _touched_by(self, override: str) -> bool:
         name = f"{override.partition('=')[0].strip()}."
@@ -192,13 +192,9 @@ def section(kind: type[Any], raw: Any, place: KeyPlace) -> Any:
         if name in given
     }
     for name, one in known.items():
-        if name not in values and _is_required(one):
+        if name not in values and one.default is MISSING and one.default_factory is MISSING:
             raise place.below(name).fault(f"is missing; {one.metadata['doc']}")
     return kind(**values)
-
-
-def _is_required(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
 
 
 def _allowed_names(name: str, known: Sequence[str]) -> str:
@@ -362,14 +358,14 @@ class ChangeSettings:
     def words(self) -> str:
         """Return the name, or a description of the change."""
         of_topic = f" of {self.topic}" if self.topic is not None else ""
-        told = [
+        parts = [
             f"members {self.members:+}" if self.members else "",
             f"partitions{of_topic} {self.partitions}" if self.partitions else "",
             f"without rack {self.lost_rack}" if self.lost_rack else "",
             f"with {self.subscribe}" if self.subscribe else "",
             f"without {self.unsubscribe}" if self.unsubscribe else "",
         ]
-        return self.name or ", ".join(filter(None, told)) or "as it is"
+        return self.name or ", ".join(filter(None, parts)) or "as it is"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +383,7 @@ class _Signed(int):
 
 
 class _SignsKept(yaml.SafeLoader):
-    """YAML in which `+3` is told from `3`."""
+    """YAML in which `+3` differs from `3`."""
 
 
 def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:

@@ -26,7 +26,7 @@ OFFSETS = ("offsets-jsonl", "offsets-parquet", DELTA, TABLE)
 CLIENT_READER, SPARK_READER = "confluent-kafka", "spark"
 """Who fetches the records of a running cluster's log."""
 JUDGED = ("recorded", "baseline")
-"""Scenarios that say what happened: the steps to the record, and the verdicts on it."""
+"""Scenarios that record the past: the steps to the record, and the verdicts on it."""
 CLUSTERS = (KAFKA, ADMIN)
 """Kinds of sources that are a running cluster."""
 SOURCE_KINDS = (*OFFSETS, SEGMENTS, "topics-jsonl", SNAPSHOTS, *CLUSTERS)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def make(directory: Path | None = None) -> Path | None:
-    """The archive, made if it is not there; None where this Java cannot make one (sessions then start as ever)."""
+    """Return the archive, made if it is not there; None if this Java cannot make one."""
     archive = class_archive(directory)
     if archive.is_file():
         return archive

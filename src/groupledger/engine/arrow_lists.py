@@ -46,7 +46,7 @@ class WireLists(NamedTuple):
 
 
 def whole(table: pa.Table) -> pa.Table:
-    """The table in one chunk a column, with 64-bit offsets where 32 bits would not reach."""
+    """Return the table in one chunk a column, with 64-bit offsets where 32 bits would not reach."""
     # Not `nbytes`: it reads offsets, and Spark before 4.2 leaves out those of nested lists without entries.
     if table.get_total_buffer_size() > ROOM_OF_SMALL_OFFSETS:
         table = table.cast(pa.schema([field.with_type(_large(field.type)) for field in table.schema]))
@@ -66,7 +66,7 @@ def _large(kind: Any) -> Any:
 
 
 def column(table: pa.Table, name: str) -> Column:
-    """A column of a `whole` table as one array."""
+    """Return a column of a `whole` table as one array."""
     chunked = table.column(name)
     if chunked.num_chunks == 1:
         return chunked.chunk(0)
@@ -74,7 +74,7 @@ def column(table: pa.Table, name: str) -> Column:
 
 
 def integers(array: Column, null: int) -> NDArray[Any]:
-    """A column of numbers, nulls replaced."""
+    """Return a column of numbers, nulls replaced."""
     values: NDArray[Any] = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
     return values
 
@@ -86,7 +86,7 @@ def valid(array: Column) -> Mask:
 
 
 def nulled(array: Column, missing: Mask) -> Column:
-    """A column of lists with those in the mask null; its values stay where they are."""
+    """Return a column of lists with those in the mask null; its values stay where they are."""
     lists = pa.LargeListArray if pa.types.is_large_list(array.type) else pa.ListArray
     known = missing if array.null_count == 0 else missing | ~valid(array)
     return lists.from_arrays(array.offsets, array.values, type=array.type, mask=pa.array(known))
@@ -147,7 +147,7 @@ def utf8(array: Column) -> tuple[LongArray, NDArray[np.uint8]]:
 
 
 def wire_array(lists: MemberSlots, slots: Slots, topics: Mapping[str, Column], kind: Any) -> Column:
-    """Lists that stand topic by topic as a column of `array<struct<.., partitions>>`.
+    """Return lists, which stand topic by topic, as a column of `array<struct<.., partitions>>`.
 
     `topics` holds what the other fields of an entry say of each topic row, by the field's name.
     """
@@ -165,7 +165,7 @@ def wire_array(lists: MemberSlots, slots: Slots, topics: Mapping[str, Column], k
 
 
 def listed(start: LongArray | IntArray, values: Column, kind: Any) -> Column:
-    """A list column from where each list begins, and the values."""
+    """Return a list column from where each list begins, and the values."""
     return pa.ListArray.from_arrays(pa.array(start.astype(np.int32, copy=False)), values, type=kind)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql import functions as F
 
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
-from groupledger.core.protocol.metrics import HOUR_MS, Metric, Window, of_history
+from groupledger.core.protocol.metrics import HOUR_MS, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import arrow_schema
@@ -85,13 +85,13 @@ def _table(table: Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
 
 
 def _place(row: GroupSnapshotRow) -> tuple[str, str, int, int, str]:
-    """Group, then place in the log; what a table told has no log partition."""
+    """Group, then place in the log; rows of user tables have no log partition."""
     partition = -1 if row.log_partition is None else row.log_partition
     return row.cluster_id, row.group_id, partition, row.offset, row.snapshot_id
 
 
 def _rows(table: pa.Table, kind: type[R]) -> Iterator[R]:
-    """The table's rows as the fold has them, lists as tuples."""
+    """Return the table's rows as the fold has them, lists as tuples."""
     columns = [table.column(name).to_pylist() for name in kind._fields]
     for values in zip(*columns, strict=True):
         yield kind(*map(as_tuples, values))
@@ -101,9 +101,18 @@ def _metric_rows(calls: Iterable[RecordedCall], window_ms: int) -> Iterator[dict
     """Yield the metrics of one group, window by window."""
     for number, some in groupby(sorted(calls, key=attrgetter("at_ms")), key=lambda each: each.at_ms // window_ms):
         window = Window(number * window_ms, (number + 1) * window_ms)
-        told = list(some)
-        for metric in of_history(told, window):
-            yield _metric_row(told[0], window, metric)
+        of_window = list(some)
+        for metric in of_history(of_window, window):
+            yield {
+                c.CLUSTER_ID: of_window[0].cluster_id,
+                c.GROUP_ID: of_window[0].group_id,
+                c.MEMBER_ID: metric.member,
+                c.WINDOW_START: window.start_ms,
+                c.WINDOW_END: window.end_ms,
+                c.METRIC: metric.name,
+                c.METRIC_VALUE: None if metric.value is None else float(metric.value),
+                c.REASON: metric.reason,
+            }
 
 
 def _call_row(each: RecordedCall) -> dict[str, Any]:
@@ -120,18 +129,4 @@ def _call_row(each: RecordedCall) -> dict[str, Any]:
         c.PARTITIONS: r.by_topic(each.call.partitions),
         c.TOPICS: list(each.call.topics),
         c.CERTAINTY: each.certainty.value,
-    }
-
-
-def _metric_row(one: RecordedCall, window: Window, metric: Metric) -> dict[str, Any]:
-    """A metric of the group that `one` call is of."""
-    return {
-        c.CLUSTER_ID: one.cluster_id,
-        c.GROUP_ID: one.group_id,
-        c.MEMBER_ID: metric.member,
-        c.WINDOW_START: window.start_ms,
-        c.WINDOW_END: window.end_ms,
-        c.METRIC: metric.name,
-        c.METRIC_VALUE: None if metric.value is None else float(metric.value),
-        c.REASON: metric.reason,
     }

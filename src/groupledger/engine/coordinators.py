@@ -105,7 +105,7 @@ def carried_over(parts: Parts) -> dict[int, bool]:
 
 
 def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[Any, ...]]]:
-    """These columns of each row, the log partition first, by cluster, group and log partition."""
+    """Return these columns of each row, the log partition first, by cluster, group and log partition."""
     values = zip(*(column(rows, name).to_pylist() for name in names), strict=True)
     ids = (column(rows, name).to_pylist() for name in (c.CLUSTER_ID, c.GROUP_ID))
     found: defaultdict[GroupLog, list[tuple[Any, ...]]] = defaultdict(list)

@@ -200,8 +200,8 @@ def write_file(table: Table, rows: pa.Table, attempt: FilesOfAttempt) -> DataFil
     options = {"compression": "zstd", "store_schema": False, "write_page_checksum": True}
     with parquet.ParquetWriter(str(place), schema, metadata_collector=written, **options) as writer:
         writer.write_table(pa.table(columns, schema=schema))
-    told = place.stat()
-    return DataFile(place.name, told.st_size, told.st_mtime_ns // 1_000_000, json.dumps(_statistics(table, *written)))
+    state = place.stat()
+    return DataFile(place.name, state.st_size, state.st_mtime_ns // 1_000_000, json.dumps(_statistics(table, *written)))
 
 
 def _require(table: Table, rows: pa.Table) -> None:
@@ -237,13 +237,13 @@ def _statistics(table: Table, metadata: Any) -> dict[str, Any]:
         kind = table.schema[name].dataType
         bounds = [bound for each in groups if each.has_min_max for bound in (each.min_raw, each.max_raw)]
         if len(bounds) == 2 * sum(each.num_values > 0 for each in groups) > 0:
-            told = [_told(bound, kind) for bound in (min(bounds), max(bounds))]
-            if None not in told:
-                least[name], greatest[name] = told
+            limits = [_as_in_the_log(bound, kind) for bound in (min(bounds), max(bounds))]
+            if None not in limits:
+                least[name], greatest[name] = limits
     return {"numRecords": metadata.num_rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
 
 
-def _told(bound: Any, kind: DataType) -> Any:
+def _as_in_the_log(bound: Any, kind: DataType) -> Any:
     """Return a bound as Delta's log has it: times in milliseconds, cut; None where a time is beyond the year 9999."""
     if isinstance(bound, bytes):
         return bound.decode()

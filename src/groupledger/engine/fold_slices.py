@@ -104,9 +104,9 @@ class _Slices:
         self.waiting.append(of_kind(rows, RECORD, KNOWN))
         if sum(map(len, self.waiting)) >= self.most or sum(each.nbytes for each in self.waiting) >= BYTES_A_SLICE:
             records = pa.concat_tables(self.waiting)
-            end, cut = _last_group(records), None
-            if end == 0:
-                end, cut = _last_position(records), _name(records)
+            end, cut = _first_of_last(records, c.CLUSTER_ID, GROUP_KEY), None
+            if end == 0:  # one group: records of one offset are folded together
+                end, cut = _first_of_last(records, c.LOG_PARTITION, c.OFFSET), _name(records)
             self.waiting = [records.slice(end)]
             if end:
                 yield from self._part(records, end, cut)
@@ -161,28 +161,15 @@ def _name(records: pa.Table) -> KeyedGroup:
     return records[c.CLUSTER_ID][-1].as_py(), records[GROUP_KEY][-1].as_py()
 
 
-def _last_group(records: pa.Table) -> int:
-    """Return the index of the first record of the last group."""
-    return _first_of_last(records, c.CLUSTER_ID, GROUP_KEY)
-
-
-def _last_position(records: pa.Table) -> int:
-    """Return the index of the first record at the last offset: records of one offset are folded together."""
-    return _first_of_last(records, c.LOG_PARTITION, c.OFFSET)
-
-
 def _first_of_last(records: pa.Table, *names: str) -> int:
     """Return where the trailing run of records that are equal in these columns begins."""
     differs = pa.scalar(False)
     for name in names:
         last = records[name][-1]
-        differs = pc.or_(differs, pc.is_valid(records[name]) if not last.is_valid else _is_other(records[name], last))
+        is_other = pc.fill_null(pc.not_equal(records[name], last), True)
+        differs = pc.or_(differs, is_other if last.is_valid else pc.is_valid(records[name]))
     places = pc.indices_nonzero(differs)
     return places[-1].as_py() + 1 if len(places) else 0
-
-
-def _is_other(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
-    return pc.fill_null(pc.not_equal(column, value), True)
 
 
 # The fold of `core.history` over Arrow tables: one call folds thousands of groups.
@@ -275,7 +262,7 @@ class FoldedRows:
 
 
 def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
-    """The counts as flat names: `records`, `used.GroupMetadata`, `quarantined.TRUNCATED`, ..."""
+    """Return the counts as flat names: `records`, `used.GroupMetadata`, `quarantined.TRUNCATED`, ..."""
     yield RECORDS, counts.records
     yield DUPLICATES, counts.duplicates
     for kind in ("used", "unused", "tombstones", "quarantined"):

@@ -1,6 +1,6 @@
 """A grid over a bucket: the last state of each of its groups, changed, under each assignor; one row a group and cell.
 
-Members own what was recorded for them, the change happens, and one rebalance follows. Groups without an assignor to ask
+Members own what was recorded for them, the change applies, and one rebalance follows. Groups without an assignor to ask
 (KIP-848, share and Streams groups, other protocol types) and empty ones are no rows of a grid.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -60,7 +60,7 @@ class Grid:
     calculation: Calculation
 
     def call(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-        """The function of rows for `mapInArrow`."""
+        """Return the function of rows for `mapInArrow`."""
 
         def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for bucket in buckets_of(list(batches)):
@@ -70,7 +70,7 @@ class Grid:
         return call
 
     def cells(self, table: pa.Table) -> Iterator[pa.Table]:
-        """The rows of each cell, in the schema of `OUTPUT`."""
+        """Return the rows of each cell, in the schema of `OUTPUT`."""
         before = _asked(parts_of(table))
         if len(before.groups) == 0:
             return
@@ -88,7 +88,7 @@ class Grid:
 
 
 def _asked(parts: Parts) -> Parts:
-    """The groups that an assignor is asked for, and the members of their last state."""
+    """Return the groups that an assignor is asked for, and the members of their last state."""
     peopled = pc.is_in(column(parts.groups, c.SNAPSHOT_ID), value_set=column(parts.members, c.SNAPSHOT_ID))
     groups = parts.groups.filter(pc.and_(peopled, column(parts.groups, r.CHOSEN).is_valid())).combine_chunks()
     own = pc.is_in(column(parts.members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
@@ -96,12 +96,12 @@ def _asked(parts: Parts) -> Parts:
 
 
 def _nullable(table: pa.Table) -> pa.Table:
-    """The same rows; Spark says of some columns that they hold no null, and what is put in their place does not."""
+    """Make every column nullable: Spark says of some that they hold no null, and their replacements may."""
     return table.cast(pa.schema([field.with_nullable(True) for field in table.schema]))
 
 
 def _changed(before: Parts, change: ChangeSettings) -> Parts:
-    """The state after the change, which follows the one before; both sides' members."""
+    """Return the state after the change, which follows the one before, with the members of both."""
     members = _members_after(before.members, change)
     groups, members = _subscribed(before.groups, members, change)
     was = column(groups, c.SNAPSHOT_ID)
@@ -133,16 +133,11 @@ def _members_after(members: pa.Table, change: ChangeSettings) -> pa.Table:
     joined = members.take(pa.array(model)).combine_chunks()
     numbers = np.tile(turn, len(size))
     ids = pc.binary_join_element_wise(column(joined, c.MEMBER_ID), pa.array([f"+{each}" for each in numbers]), "")
-    order = np.repeat(_last_order(members, start), change.members) + 1 + numbers
+    order = np.repeat(integers(column(members, c.MEMBER_ORDER), 0)[start[1:] - 1], change.members) + 1 + numbers
     joined = _with(_with(joined, c.MEMBER_ID, ids), c.MEMBER_ORDER, pa.array(order, pa.int32()))
     for name in (c.GROUP_INSTANCE_ID, c.CLAIMED, c.CLAIMED_GENERATION, c.RECORDED, c.TARGET, c.USER_DATA):
         joined = _with(joined, name, pa.nulls(len(joined), joined.schema.field(name).type))
     return pa.concat_tables([members, joined]).combine_chunks()
-
-
-def _last_order(members: pa.Table, start: Any) -> Any:
-    order = integers(column(members, c.MEMBER_ORDER), 0)
-    return order[start[1:] - 1]
 
 
 def _subscribed(groups: pa.Table, members: pa.Table, change: ChangeSettings) -> tuple[pa.Table, pa.Table]:
@@ -167,7 +162,7 @@ def _topics_after(topics: Sequence[str] | None, change: ChangeSettings) -> list[
 
 
 def _topics(catalogue: TopicCatalogue, change: ChangeSettings) -> TopicCatalogue:
-    """The topics with other counts; where the replicas of new partitions are, nobody knows, so of none it is told."""
+    """Return the topics with other counts; racks of changed topics are unknown."""
     if change.partitions is None:
         return catalogue
     rows = catalogue.table.combine_chunks()
@@ -202,7 +197,7 @@ def _with(table: pa.Table, name: str, values: Column) -> pa.Table:
 
 
 def _rows(cell: int, found: pa.Table) -> pa.Table:
-    """The rows of one cell; the snapshot is the one that was changed."""
+    """Return the rows of one cell; the snapshot is the one that was changed."""
     snapshots = {c.SNAPSHOT_ID: pc.utf8_slice_codeunits(found[c.SNAPSHOT_ID], 0, -len(_AFTER))}
     numbers = pa.repeat(pa.scalar(cell, pa.int32()), len(found))
     shown = [snapshots.get(name, found[name]) for name in SHOWN]

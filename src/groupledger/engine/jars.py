@@ -1,7 +1,7 @@
 """The jars beside Spark's own: fetched once by the Ivy that pyspark ships, from the pins in ivy.xml.
 
     python -m groupledger.engine.jars delta         # fetch if need be; prints a list for spark-submit --jars
-    python -m groupledger.engine.jars --pin         # write jars.sha256 anew from ivy.xml (part of `make lock`)
+    python -m groupledger.engine.jars --pin         # write jars.sha256 again from ivy.xml (part of `make lock`)
 
 `jars.sha256` says which files each configuration consists of. They lie in `<root>/<digest>/<configuration>`, where
 `<root>` is GROUPLEDGER_JARS or a folder of the user's cache, and the digest is that of both files: a change of pins
@@ -46,12 +46,12 @@ class JarsFault(Fault):
 
 
 def configurations() -> list[str]:
-    """The sets of jars there are: `delta` and `kafka-source` of the Spark here, and those that tests need."""
+    """Return the sets of jars there are: `delta` and `kafka-source` of the Spark here, and those that tests need."""
     return sorted({_MINOR.sub("", conf) for conf in _listed()})
 
 
 def jar_set(conf: str) -> str:
-    """The set's own name: `delta` is `delta-4.2` where pyspark is 4.2; any other set is as it is called."""
+    """Return the set's own name: `delta` is `delta-4.2` where pyspark is 4.2; any other set is as it is called."""
     known = _listed()
     if conf in known or conf not in configurations():
         return conf
@@ -82,12 +82,12 @@ def ensure(confs: Iterable[str], directory: Path | None = None) -> list[Path]:
 
 
 def class_path(conf: str, directory: Path | None = None) -> str:
-    """The jars of one configuration as a Java class path."""
+    """Return the jars of one configuration as a Java class path."""
     return os.pathsep.join(str(jar) for jar in ensure([conf], directory))
 
 
 def home(directory: Path | None = None) -> Path:
-    """The folder of this version's jars, one folder a configuration below it."""
+    """Return the folder of this version's jars, one folder a configuration below it."""
     root = directory or _root_from_environment()
     pins = hashlib.sha256(_PINS.read_bytes() + _DIGESTS.read_bytes()).hexdigest()
     return root.absolute() / pins[:12]
@@ -103,7 +103,7 @@ def _root_from_environment() -> Path:
 
 @cache
 def _listed() -> dict[str, dict[str, str]]:
-    """Configuration -> file name -> SHA-256, from jars.sha256 (the format of `sha256sum`)."""
+    """Return configuration -> file name -> SHA-256, from jars.sha256 (the format of `sha256sum`)."""
     listed: dict[str, dict[str, str]] = {}
     for line in _DIGESTS.read_text(encoding="ascii").splitlines():
         digest, path = line.split(maxsplit=1)
@@ -145,7 +145,7 @@ def _retrieve(confs: Sequence[str], into: Path, home: Path) -> None:
 
 
 def spark_jars() -> Path:
-    """The folder of jars that pyspark brings with it; found without importing pyspark."""
+    """Return the folder of jars that pyspark brings with it; found without importing pyspark."""
     spark = find_spec("pyspark")
     for folder in (spark.submodule_search_locations if spark else None) or ():
         return Path(folder, "jars")
@@ -153,7 +153,7 @@ def spark_jars() -> Path:
 
 
 def spark_version() -> str:
-    """The version of the pyspark that is imported here, installed by pip or not."""
+    """Return the version of the pyspark that is imported here, installed by pip or not."""
     try:
         from pyspark.version import __version__
     except ImportError as error:
@@ -162,7 +162,7 @@ def spark_version() -> str:
 
 
 def _reason(log: str) -> str:
-    """The first line in which Ivy says what it could not do."""
+    """Return the first line in which Ivy says what it could not do."""
     lines = [line.strip(" :\t") for line in log.splitlines()]
     telling = [line for line in lines if "not found" in line or "exception" in line.lower()]
     return (telling or lines[-1:] or ["Ivy said nothing"])[0]
@@ -181,7 +181,7 @@ def _check(folder: Path, listed: dict[str, str]) -> None:
 
 def pin() -> None:
     """Resolve ivy.xml afresh and write down what came."""
-    from xml.etree import ElementTree  # not for whoever only starts a session
+    from xml.etree import ElementTree  # starting a session does not need it
 
     confs = [conf.attrib["name"] for conf in ElementTree.parse(_PINS).iter("conf")]  # noqa: S314 our own file
     with tempfile.TemporaryDirectory() as scratch:

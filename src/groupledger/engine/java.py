@@ -35,7 +35,7 @@ def java() -> Path:
 
 
 def version(command: Path) -> str:
-    """What the runtime calls itself, such as "17.0.15" or "1.8.0_402"; "" where it does not say."""
+    """Return what the runtime calls itself, such as "17.0.15" or "1.8.0_402"; "" where it does not say."""
     release = command.resolve().parent.parent / "release"
     text = release.read_text(encoding="utf-8") if release.is_file() else _ask(command)
     found = re.search(r'(?:JAVA_VERSION=|version )"([^"]+)"', text)

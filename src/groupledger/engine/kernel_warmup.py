@@ -25,7 +25,8 @@ from groupledger.core.assignors.server.server_group import encode
 from groupledger.core.history import FoldSettings
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import read
-from groupledger.core.wire.offsets_log import GroupMetadata, LogKey, OffsetCommit, RecordKind, encode_key, encode_value
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.engine import fold_schema
 from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import arrow_schema
@@ -74,17 +75,18 @@ def _hash(rows: Mapping[str, pa.Table]) -> None:
 
 
 def _log() -> pa.Table:
-    """One generation of a classic group and an offset commit, as rows of `fold_schema.INPUT`."""
-    group, commit = GroupMetadata("consumer", 1, "range", None, None, ()), OffsetCommit(1, None, "", 0, None, None)
-    commit_key = LogKey(RecordKind.OFFSET_COMMIT, 1, NAME, {"topic": "t", "partition": 0})
-    records = (
-        (LogKey(RecordKind.GROUP_METADATA, 2, NAME, {}), encode_value(RecordKind.GROUP_METADATA, 3, group)),
-        (commit_key, encode_value(RecordKind.OFFSET_COMMIT, 3, commit)),
-    )
-    every: dict[str, Any] = {c.KIND: fold_schema.RECORD, c.CLUSTER_ID: NAME, fold_schema.GROUP_KEY: NAME.encode()}
-    every |= {c.LOG_PARTITION: 0, c.TIMESTAMP: 0}
-    rows = [every | {c.OFFSET: at, c.KEY: encode_key(key), c.VALUE: value} for at, (key, value) in enumerate(records)]
-    return pa.Table.from_pylist(rows, arrow_schema(fold_schema.INPUT))
+    """One generation of a classic group as a row of `fold_schema.INPUT`."""
+    kind = RecordKind.GROUP_METADATA
+    value = encode_value(kind, 3, GroupMetadata("consumer", 1, "range", None, None, ()))
+    row: dict[str, Any] = {c.KIND: fold_schema.RECORD, c.CLUSTER_ID: NAME, fold_schema.GROUP_KEY: NAME.encode()}
+    row |= {
+        c.LOG_PARTITION: 0,
+        c.TIMESTAMP: 0,
+        c.OFFSET: 0,
+        c.KEY: encode_key(LogKey(kind, 2, NAME, {})),
+        c.VALUE: value,
+    }
+    return pa.Table.from_pylist([row], arrow_schema(fold_schema.INPUT))
 
 
 def _bucket(assignor: str, racked: bool) -> pa.Table:

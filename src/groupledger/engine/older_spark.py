@@ -24,7 +24,7 @@ def repartition_by_id(rows: DataFrame, partitions: int, column: str) -> DataFram
 
 
 def by_hash(rows: DataFrame, partitions: int, column: str) -> DataFrame:
-    """The same partitions by hashes alone."""
+    """Return the same partitions by hashes alone."""
     keys = F.array(*map(F.lit, keys_of(partitions)))
     return rows.repartition(partitions, F.get(keys, F.pmod(F.col(column), F.lit(partitions))))
 

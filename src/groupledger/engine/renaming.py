@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, groupby, islice, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -87,11 +87,7 @@ def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, ...]]:
 
 def closed(state: Column) -> Column:
     """Heads (`group_heads.state`) as `core.history.head.closed_head` leaves them."""
-    return F.udf(_closed, "binary", useArrow=False)(state)
-
-
-def _closed(state: Any) -> bytes:
-    return closed_head(bytes(state))
+    return F.udf(lambda head: closed_head(bytes(head)), "binary", useArrow=False)(state)
 
 
 # Derive the changes of ownership between snapshots of users' own tables, one group after another.

@@ -14,7 +14,7 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import MemberSlots
 from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
-from groupledger.core.protocol.client_library import java_releases
+from groupledger.core.protocol.compatibility import java_releases
 from groupledger.core.rebalance import step
 from groupledger.core.rebalance.attribution import (
     AttributedTo,

@@ -297,11 +297,8 @@ def json_texts(array: Any) -> Any:
 
 def _quoted(text: str) -> str:
     """Return a text as Spark writes it: as Python does, but for capitals in its escapes."""
-    return _ESCAPED.sub(_in_capitals, json.dumps(text, ensure_ascii=False))
-
-
-def _in_capitals(escaped: re.Match[str]) -> str:
-    return f"\\u{escaped[1][1:].upper()}" if len(escaped[1]) > 1 else escaped[0]
+    written = json.dumps(text, ensure_ascii=False)
+    return _ESCAPED.sub(lambda found: rf"\u{found[1][1:].upper()}" if found[1][1:] else found[0], written)
 
 
 def _whole(column: Any) -> Any:

@@ -140,7 +140,7 @@ def parts_of(table: pa.Table) -> Parts:
 
 
 def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
-    """The rows of one kind with the columns that are theirs, and their null lists null again."""
+    """Return the rows of one kind with the columns that are theirs, and their null lists null again."""
     rows = whole(table.select(FIELDS[wanted]).filter(pa.array(kind == wanted)))
     absent = integers(column(rows, ABSENT), 0)
     for place, name in enumerate(LISTS):

@@ -76,7 +76,7 @@ class SessionFault(Fault):
 def session(
     settings: SparkSettings, app_name: str, jvm_output: IO[bytes] | None = None, jar_sets: Sequence[str] = ()
 ) -> SparkSession:
-    """The Spark session these settings describe; one that is active already is returned as it is.
+    """Return the Spark session these settings describe; one that is active already is returned as it is.
 
     `jar_sets` are put on the class path of a JVM started here, beside those of Delta. `jvm_output` is an open file for
     all that such a JVM prints on its own: warnings, progress, stack traces; without it, the JVM shares this process's
@@ -116,7 +116,7 @@ def _start(options: Mapping[str, str], app_name: str, output: IO[bytes]) -> None
 
 
 def _first_error(output: IO[bytes]) -> str:
-    """The line in which Java says what it could not do."""
+    """Return the line in which Java says what it could not do."""
     output.seek(0)
     lines = [line.strip() for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
     telling = [line for line in lines if re.search("error|invalid|could not|unrecognized", line, re.IGNORECASE)]
@@ -163,7 +163,7 @@ def _jvm_options(settings: SparkSettings, jar_sets: Sequence[str]) -> dict[str, 
         flags.append(f'-XX:SharedArchiveFile="{archive}"')
     if settings.profile == "small":
         # A short job ends before the second compiler pays. Without it Java makes room for 48 MB of compiled code only,
-        # and a session that fills them goes on uncompiled.
+        # and a session that fills them stays uncompiled.
         flags += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"]
     # Further jars behind Delta's: an archive of classes fits every class path that begins with its own.
     found = (jars.class_path(conf, directory) for conf in ("delta", *jar_sets))

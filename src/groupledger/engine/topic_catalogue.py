@@ -102,7 +102,7 @@ class TopicCatalogue:
         return found
 
     def numbers(self, clusters: Column, cluster: LongArray, names: Column, name: LongArray) -> LongArray:
-        """The topic of each pair (index into `clusters`, index into `names`); NONE: not listed."""
+        """Return the topic of each pair (index into `clusters`, index into `names`); NONE: not listed."""
         known_clusters, known_names, _ = self._names
         own_cluster = integers(pc.index_in(clusters, value_set=known_clusters), NONE).astype(np.int64)[cluster]
         own_name = integers(pc.index_in(names, value_set=known_names), NONE).astype(np.int64)[name]
@@ -115,11 +115,11 @@ class TopicCatalogue:
         return found
 
     def ids(self, change: LongArray) -> Column:
-        """The topic id that each change gives; null where it gives none, or there is no change."""
+        """Return the topic id that each change gives; null where it gives none, or there is no change."""
         return column(self._sorted, c.TOPIC_ID).take(pa.array(change, mask=change == NONE))
 
     def racks(self, change: LongArray) -> Column:
-        """The racks of each change's replicas, likewise."""
+        """Return the racks of each change's replicas, likewise."""
         return column(self._sorted, c.RACKS).take(pa.array(change, mask=change == NONE))
 
     def has_racks(self) -> bool:
@@ -151,6 +151,6 @@ class TopicsAt:
 
     @staticmethod
     def find(catalogue: TopicCatalogue, topic: LongArray, moment: LongArray) -> TopicsAt:
-        """What is listed of each topic at its moment (microseconds)."""
+        """Return what is listed of each topic at its moment (microseconds)."""
         change = catalogue.listings.at(topic, moment)
         return TopicsAt(catalogue, topic, change, catalogue.listings.views(topic, change))

@@ -1,4 +1,9 @@
-"""Provide KIP-1306's rebalance listeners in Python, and hosts to rehearse them before production."""
+"""Provide KIP-1306's rebalance listeners in Python, and hosts to rehearse them before production.
+
+Read `interface` (what users write), `view` (RebalanceConsumer), `hosted` (a listener in a simulated member), `timed`
+(by a clock), `live`, `confluent` and `kafka_python` (in real consumers), `rehearsal` (against recorded calls). Called
+by users, `cli` and `notebook`.
+"""
 
 from groupledger.listener.hosted import Entry, HostedConsumer
 from groupledger.listener.interface import (

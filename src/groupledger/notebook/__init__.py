@@ -1,4 +1,6 @@
-"""The ledger in a notebook: questions as methods, answers as values that display themselves.
+"""Offer the ledger and the assignors to notebooks and jobs: questions as methods, answers that display themselves.
 
-The words and tables are those of the commands: what a person reads is written once, in `cli`.
+The words and tables are those of the commands: what a person reads is written once, in `cli`. Read `ledger` (gl.open),
+`replies`, `assigned` (gl.assign), `ingestion` (gl.ingest) and `plain` (gl.solve, gl.simulate). Called by users, through
+`groupledger`.
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from groupledger.answers import listings
 from groupledger.answers.reach import moments, newest
@@ -29,25 +29,28 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
-    from groupledger.answers.explanation import GroupDifference, ScenarioDifference
+    from groupledger.answers.explanation import Explanation, GroupDifference, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
     from groupledger.answers.ownership import OwnershipAt
     from groupledger.answers.readiness import ReadinessReport
+    from groupledger.answers.rebalance import Rebalance
     from groupledger.answers.recorded_history import GroupHandOvers
     from groupledger.answers.rows import Reader, Value
     from groupledger.answers.skew import RackShares, Skews
     from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.tenures import PartitionTimeline
+    from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
     from groupledger.answers.what_if import WhatIf
     from groupledger.core.moments import Bound, Point
     from groupledger.core.protocol.migration import MigrationRehearsal
-    from groupledger.notebook.replies import ListingReply, TableReply, TimelineReply
+    from groupledger.notebook.replies import ListingReply, TableReply
     from groupledger.pipeline.frames import LedgerFrames
 
 
 ROWS_SHOWN = 50
+T = TypeVar("T")
 
 
 def open_ledger(
@@ -95,6 +98,37 @@ def _reader(place: str, spark: SparkSession | None, given: Mapping[str, str]) ->
         if fault.code != "LEDGER_UNREADABLE" or spark is None:
             raise
         return None
+
+
+def ranking(report: str, about: str) -> Any:
+    """Make a method of a ledger: the report of this name of a period, or of some groups."""
+
+    def ask(
+        self: Ledger,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[Any]:
+        return self._ranked(report, asked_of(since, until, group, cluster), limit)
+
+    ask.__doc__ = about
+    return ask
+
+
+class AskRanking(Protocol[T]):
+    """A method that `ranking` makes."""
+
+    def __call__(
+        self,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 10,
+    ) -> Reply[T]:
+        """Answer about a period, or about some groups."""
 
 
 @replies.say_known("sql")
@@ -152,14 +186,14 @@ class Ledger:
         Raises Fault: SQL_INVALID, LEDGER_UNREADABLE.
         """
         from groupledger.answers.rows import rows_of
-        from groupledger.cli.sql import tell_rows
+        from groupledger.cli.sql import print_rows
 
         found = self.reader.query(query, **values)
         shown = rows_of(found, ROWS_SHOWN)
         names = found.schema.names
         return replies.TableReply(
             found,
-            lambda output: tell_rows(output, names, shown, found.num_rows - len(shown)),
+            lambda output: print_rows(output, names, shown, found.num_rows - len(shown)),
             replies.ReplyRows(tuple(names), ()),
         )
 
@@ -171,12 +205,12 @@ class Ledger:
         Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
         """
         from groupledger.answers.ownership import ownership
-        from groupledger.cli.who import tell_ownership
+        from groupledger.cli.who import print_ownership
 
         topic, number = topic_partition(partition)
         moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
         found = ownership(self.reader, topic, number, moment, cluster, group)
-        return Reply(found, lambda output: tell_ownership(output, found, ROWS_SHOWN), _holdings(found))
+        return Reply(found, lambda output: print_ownership(output, found, ROWS_SHOWN), _holdings(found))
 
     def unowned(
         self,
@@ -187,14 +221,12 @@ class Ledger:
         limit: int = 50,
     ) -> Reply[UnownedPartitions]:
         """List partitions of subscribed topics without an owner; `since`: without one since then, or longer."""
-        from groupledger.answers.unowned import UnownedPartition, unowned_partitions
-        from groupledger.cli.who import tell_unowned
+        from groupledger.answers.unowned import unowned_partitions
+        from groupledger.cli.who import print_unowned
 
         moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
         found = unowned_partitions(self.reader, moment, bound_of(since), cluster, group, limit)
-        return Reply(
-            found, lambda output: tell_unowned(output, found), replies.rows(UnownedPartition, found.partitions)
-        )
+        return Reply(found, lambda output: print_unowned(output, found))
 
     def timeline(
         self,
@@ -203,16 +235,14 @@ class Ledger:
         until: When | None = None,
         cluster: str | None = None,
         limit: int = 50,
-    ) -> TimelineReply:
+    ) -> replies.PlottedReply[Timeline]:
         """List what happened in the group, or in those that match (`payments-*`), one line per rebalance."""
-        from groupledger.answers.timeline import TimelineEntry, timeline
-        from groupledger.cli.timeline import tell_group
+        from groupledger.answers.timeline import timeline
+        from groupledger.cli.timeline import print_group
 
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
-        return replies.TimelineReply(
-            found, lambda output: tell_group(output, found), replies.rows(TimelineEntry, found.entries)
-        )
+        return replies.PlottedReply(found, lambda output: print_group(output, found))
 
     def owners(
         self,
@@ -224,14 +254,14 @@ class Ledger:
         limit: int = 50,
     ) -> Reply[PartitionTimeline]:
         """List the owners of a partition, one after another, in each group or those that match `group`."""
-        from groupledger.answers.tenures import OwnerSpan, partition_timeline
-        from groupledger.cli.timeline import tell_partition
+        from groupledger.answers.tenures import partition_timeline
+        from groupledger.cli.timeline import print_partition
 
         topic, number = topic_partition(partition)
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         last = end or newest(self.reader, cluster)
         found = partition_timeline(self.reader, topic, number, last, begin, cluster, group, limit)
-        return Reply(found, lambda output: tell_partition(output, found), replies.rows(OwnerSpan, found.spans))
+        return Reply(found, lambda output: print_partition(output, found))
 
     def audit(
         self,
@@ -243,26 +273,15 @@ class Ledger:
         limit: int = 10,
     ) -> Reply[Audit]:
         """Judge every recorded rebalance. `joined`: topics whose partitions of one number belong to one member."""
-        from groupledger.answers.audit import Found, audit
-        from groupledger.cli.audit import tell
+        from groupledger.answers.audit import audit
+        from groupledger.cli.audit import print_audit
 
         found = audit(self.reader, asked_of(since, until, group, cluster), joined)
-        return Reply(found, lambda output: tell(output, found, limit), replies.rows(Found, found.found))
+        return Reply(found, lambda output: print_audit(output, found, limit))
 
-    def storms(
-        self,
-        since: When | None = None,
-        until: When | None = None,
-        group: str | None = None,
-        cluster: str | None = None,
-        limit: int = 10,
-    ) -> Reply[Storms]:
-        """Rank groups that rebalance often: how often within one hour, why, who."""
-        from groupledger.answers.storms import Storm, storms
-        from groupledger.cli.report import tell_report
-
-        found = storms(self.reader, asked_of(since, until, group, cluster), limit)
-        return Reply(found, lambda output: tell_report(output, "storms", found), replies.rows(Storm, found.groups))
+    storms: AskRanking[Storms] = ranking(
+        "storms", "Rank groups that rebalance often: how often within one hour, why, who."
+    )
 
     def skew(
         self,
@@ -274,95 +293,30 @@ class Ledger:
         weights: str | None = None,
     ) -> Reply[Skews]:
         """Rank groups whose members have unequal loads; `weights`: a file with the weights of partitions."""
-        from groupledger.answers.skew import Skew, skew
         from groupledger.answers.weights import read_weights
-        from groupledger.cli.report import tell_report
 
-        weighed = None if weights is None else read_weights(weights)
-        found = skew(self.reader, asked_of(since, until, group, cluster), limit, weighed)
-        return Reply(found, lambda output: tell_report(output, "skew", found), replies.rows(Skew, found.groups))
+        weighed = () if weights is None else (read_weights(weights),)
+        return self._ranked("skew", asked_of(since, until, group, cluster), limit, *weighed)
 
-    def static_members(
-        self,
-        since: When | None = None,
-        until: When | None = None,
-        group: str | None = None,
-        cluster: str | None = None,
-        limit: int = 10,
-    ) -> Reply[StaticMembers]:
-        """Rank static members by what their restarts moved; ids that two processes seem to share come first."""
-        from groupledger.answers.joins import StaticMember, static_members
-        from groupledger.cli.report import tell_report
+    static_members: AskRanking[StaticMembers] = ranking(
+        "static", "Rank static members by what their restarts moved; ids that two processes seem to share come first."
+    )
+    stickiness: AskRanking[Stickinesses] = ranking(
+        "stickiness", "Compare how much groups moved with how little they could have moved."
+    )
+    racks: AskRanking[RackShares] = ranking(
+        "rack", "Show how much members read in their own rack, where racks are known."
+    )
+    joins: AskRanking[Joins] = ranking("joins", "Rank groups whose members join and leave often, with those members.")
+    migrations: AskRanking[Migrations] = ranking(
+        "migration", "List groups that changed how they are assigned: how far they got, and what it moved."
+    )
 
-        found = static_members(self.reader, asked_of(since, until, group, cluster), limit)
-        return Reply(
-            found, lambda output: tell_report(output, "static", found), replies.rows(StaticMember, found.members)
-        )
+    def _ranked(self, report: str, asked: RequestedScope, limit: int, *more: Any) -> Reply[Any]:
+        from groupledger.cli.report import REPORTS, print_report
 
-    def stickiness(
-        self,
-        since: When | None = None,
-        until: When | None = None,
-        group: str | None = None,
-        cluster: str | None = None,
-        limit: int = 10,
-    ) -> Reply[Stickinesses]:
-        """Compare how much groups moved with how little they could have moved."""
-        from groupledger.answers.storms import Stickiness, stickiness
-        from groupledger.cli.report import tell_report
-
-        found = stickiness(self.reader, asked_of(since, until, group, cluster), limit)
-        return Reply(
-            found, lambda output: tell_report(output, "stickiness", found), replies.rows(Stickiness, found.groups)
-        )
-
-    def racks(
-        self,
-        since: When | None = None,
-        until: When | None = None,
-        group: str | None = None,
-        cluster: str | None = None,
-        limit: int = 10,
-    ) -> Reply[RackShares]:
-        """Show how much members read in their own rack, where racks are known."""
-        from groupledger.answers.skew import RackShare, racks
-        from groupledger.cli.report import tell_report
-
-        found = racks(self.reader, asked_of(since, until, group, cluster), limit)
-        return Reply(
-            found, lambda output: tell_report(output, "rack", found), replies.rows(RackShare, found.groups, "share")
-        )
-
-    def joins(
-        self,
-        since: When | None = None,
-        until: When | None = None,
-        group: str | None = None,
-        cluster: str | None = None,
-        limit: int = 10,
-    ) -> Reply[Joins]:
-        """Rank groups whose members join and leave often, with those members."""
-        from groupledger.answers.joins import GroupJoins, joins
-        from groupledger.cli.report import tell_report
-
-        found = joins(self.reader, asked_of(since, until, group, cluster), limit)
-        return Reply(found, lambda output: tell_report(output, "joins", found), replies.rows(GroupJoins, found.groups))
-
-    def migrations(
-        self,
-        since: When | None = None,
-        until: When | None = None,
-        group: str | None = None,
-        cluster: str | None = None,
-        limit: int = 10,
-    ) -> Reply[Migrations]:
-        """List groups that changed how they are assigned: how far they got, and what it moved."""
-        from groupledger.answers.migration import Migration, migrations
-        from groupledger.cli.report import tell_report
-
-        found = migrations(self.reader, asked_of(since, until, group, cluster), limit)
-        rows = replies.rows(Migration, found.groups)
-        return Reply(found, lambda output: tell_report(output, "migration", found), rows)
+        found = REPORTS[report].ask(self.reader, asked, limit, *more)
+        return Reply(found, lambda output: print_report(output, found))
 
     def readiness(
         self, group: str | None = None, cluster: str | None = None, since: When | None = "7d", limit: int = 20
@@ -371,12 +325,12 @@ class Ledger:
 
         `since`: from when on storms and changes of members are looked for.
         """
-        from groupledger.answers.readiness import GroupReadiness, ready_for_consumer
-        from groupledger.cli.readiness import tell
+        from groupledger.answers.readiness import ready_for_consumer
+        from groupledger.cli.readiness import print_readiness
         from groupledger.core.assignors.server.conversion import convert
 
         found = ready_for_consumer(self.reader, asked_of(since, None, group, cluster), limit, convert)
-        return Reply(found, lambda output: tell(output, found), replies.rows(GroupReadiness, found.groups))
+        return Reply(found, lambda output: print_readiness(output, found))
 
 
 def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> RequestedScope:
@@ -426,17 +380,16 @@ class LedgerGroup:
         name, asked = scenario or BASELINE, scenario is not None
         return replies.listing_reply(history(self.ledger.reader, self.group_id, self.cluster, name, limit, asked=asked))
 
-    def rebalance(self, generation: int | None = None) -> replies.RebalanceReply:
+    def rebalance(self, generation: int | None = None) -> replies.PlottedReply[Rebalance]:
         """Return the rebalance that led to a generation or group epoch; default: the last one.
 
         Raises Fault("UNKNOWN_GENERATION").
         """
-        from groupledger.answers.rebalance import MemberMove, rebalance
-        from groupledger.cli.answers import tell_rebalance
+        from groupledger.answers.rebalance import rebalance
+        from groupledger.cli.answers import print_rebalance
 
         found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)
-        rows = replies.rows(MemberMove, found.members, "added", "revoked")
-        return replies.RebalanceReply(found, lambda output: tell_rebalance(output, found), rows)
+        return replies.PlottedReply(found, lambda output: print_rebalance(output, found))
 
     def explain(
         self,
@@ -445,23 +398,23 @@ class LedgerGroup:
         incarnation: int | None = None,
         at: When | None = None,
         offset: int | None = None,
-    ) -> replies.ExplanationReply:
+    ) -> replies.PlottedReply[Explanation]:
         """Explain why a rebalance happened, and its effects. Its DataFrame has the partitions that moved.
 
         The one to a generation (of an incarnation; default: the last), the one in force at a time, or the one recorded
         at an offset. Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, UNKNOWN_RECORD.
         """
-        from groupledger.answers.causes import Moved
         from groupledger.answers.explanation import explain
-        from groupledger.cli.explain import tell
+        from groupledger.cli.explain import print_explanation
 
         reader, moment = self.ledger.reader, moment_of(self.ledger.reader, at, self.cluster)
         which = {"incarnation": incarnation, "at": moment, "offset": offset}
         found = explain(reader, self.group_id, self.cluster, generation, **which)
-        rows = replies.rows(Moved, found.moved)
-        return replies.ExplanationReply(found, lambda output: tell(output, found, moment), rows)
+        return replies.PlottedReply(found, lambda output: print_explanation(output, found, moment))
 
-    def timeline(self, since: When | None = None, until: When | None = None, limit: int = 50) -> replies.TimelineReply:
+    def timeline(
+        self, since: When | None = None, until: When | None = None, limit: int = 50
+    ) -> replies.PlottedReply[Timeline]:
         """List what happened in the group, one line per rebalance."""
         return self.ledger.timeline(self.group_id, since, until, self.cluster, limit)
 
@@ -482,13 +435,13 @@ class LedgerGroup:
 
         Raises Fault("NO_COMMITS").
         """
-        from groupledger.answers.recorded_history import HandOver, group_hand_overs
+        from groupledger.answers.recorded_history import group_hand_overs
         from groupledger.answers.scope import RequestedScope
-        from groupledger.cli.hand_overs import tell
+        from groupledger.cli.hand_overs import print_hand_overs
 
         asked = RequestedScope(self.cluster, self.group_id, bound_of(since), bound_of(until))
         found = group_hand_overs(self.ledger.reader, self.group_id, asked)
-        return Reply(found, lambda output: tell(output, found, limit), replies.rows(HandOver, found.hand_overs))
+        return Reply(found, lambda output: print_hand_overs(output, found, limit))
 
     def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
         """Compare two states, each a generation or a time; the second defaults to the last one.
@@ -496,13 +449,11 @@ class LedgerGroup:
         Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
         """
         from groupledger.answers.explanation import difference
-        from groupledger.answers.rebalance import MemberMove
-        from groupledger.cli.diff import tell_states
+        from groupledger.cli.diff import print_states
 
         last = None if end is None else point_of(end)
         found = difference(self.ledger.reader, self.group_id, point_of(begin), last, self.cluster)
-        rows = replies.rows(MemberMove, found.members, "added", "revoked")
-        return Reply(found, lambda output: tell_states(output, found), rows)
+        return Reply(found, lambda output: print_states(output, found))
 
     def diff_scenarios(self, one: str, other: str, generation: int | None = None) -> Reply[ScenarioDifference]:
         """Compare what two scenarios give the members at a generation; default: the last one.
@@ -510,12 +461,10 @@ class LedgerGroup:
         Raises Fault: UNKNOWN_GENERATION, UNKNOWN_SCENARIO, NO_RESULT.
         """
         from groupledger.answers.explanation import scenario_difference
-        from groupledger.answers.rebalance import MemberMove
-        from groupledger.cli.diff import tell_scenarios
+        from groupledger.cli.diff import print_scenarios
 
         found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
-        rows = replies.rows(MemberMove, found.members, "added", "revoked")
-        return Reply(found, lambda output: tell_scenarios(output, found), rows)
+        return Reply(found, lambda output: print_scenarios(output, found))
 
     def plan_migration(
         self,
@@ -529,13 +478,14 @@ class LedgerGroup:
         whom the log does not tell it. Raises Fault: as `answers.recorded_history`, ALREADY_THERE, UNKNOWN_ASSIGNOR.
         """
         from groupledger.answers.recorded_history import recorded_members
-        from groupledger.cli.plan_migration import rehearsed, tell
+        from groupledger.cli.plan_migration import print_rehearsal, rehearsed
         from groupledger.core.protocol.migration import BounceStep
 
         recorded, topics = recorded_members(self.ledger.reader, self.group_id, self.cluster, library)
         members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
         found = rehearsed(members, topics, to)
-        return Reply(found, lambda output: tell(output, found, members), replies.rows(BounceStep, found.steps, "safe"))
+        rows = replies.rows_of(BounceStep, found.steps, "safe")
+        return Reply(found, lambda output: print_rehearsal(output, found, members), rows)
 
     def what_if(
         self,
@@ -548,14 +498,12 @@ class LedgerGroup:
 
         Raises Fault: as `answers.what_if.what_if`.
         """
-        from groupledger.answers.rebalance import MemberMove
         from groupledger.answers.what_if import what_if
-        from groupledger.cli.diff import tell_what_if
+        from groupledger.cli.diff import print_what_if
 
         group = self.ledger.reader, self.group_id, self.cluster
         found = what_if(*group, members=members, without=without, assignor=assignor, generation=generation)
-        rows = replies.rows(MemberMove, found.members, "added", "revoked")
-        return Reply(found, lambda output: tell_what_if(output, found), rows)
+        return Reply(found, lambda output: print_what_if(output, found))
 
 
 # Parse the times that a notebook passes.

@@ -78,14 +78,13 @@ def simulate(
     *,
     custom: Iterable[str] = (),
     metrics: bool = False,
-    ways: bool = False,
     limits: CustomLimits = DEFAULT,
 ) -> dict[str, Any]:
     """Play what happens to one group, in plain values.
 
     A script is that of `groupledger simulate` (docs/guides/decide/simulate-a-group.md).
-    Returns its events, each with the rounds that it took. `metrics` adds KIP-1306's, `ways` the same history by other
-    ways. Raises Fault with the code of what is wrong with the script.
+    Returns its events, each with the rounds that it took. `metrics` adds KIP-429's. Raises Fault with the code
+    of what is wrong with the script.
 
     >>> joins = [{"event": "join", "member": name, "topics": ["orders"]} for name in "ab"]
     >>> played = simulate({"id": "payments", "topics": {"orders": 4}, "events": joins})
@@ -98,7 +97,7 @@ def simulate(
         line = json.dumps(script)
     except (TypeError, ValueError) as error:
         raise Fault("BAD_SCRIPT", f"the script has a value that JSON has no form for: {error}") from error
-    [answer] = simulate_lines([line], find_all(custom, limits), metrics=metrics, ways=ways)
+    [answer] = simulate_lines([line], find_all(custom, limits), metrics=metrics)
     result: dict[str, Any] = json.loads(answer)
     if "error" in result and "line" in result:
         code, _, message = result["error"].partition(": ")

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from arro3.core import Table
 
-from groupledger.answers.explanation import Explanation
+from groupledger.answers.columns import columns_of, rows_in
 from groupledger.answers.listings import Listing
 from groupledger.answers.reach import known_for
-from groupledger.answers.rebalance import Rebalance
 from groupledger.answers.timeline import Timeline
-from groupledger.cli.answers import as_json, tell
+from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
 from groupledger.core.text import cell
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from groupledger.cli.output import Column
+    from groupledger.answers.columns import Column
 
 
 T = TypeVar("T")
@@ -48,66 +47,51 @@ class ReplyRows:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Reply(Generic[T]):
-    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it. `known`: up to when."""
+    """An answer. `value` is the answer itself, a frozen dataclass; the rest shows it. `known`: up to when.
+
+    `rows` are those of its DataFrame; None: those that the answer's type declares.
+    """
 
     value: T
-    tell: Callable[[Output], None]
-    rows: ReplyRows
+    printed: Callable[[Output], None]
+    rows: ReplyRows | None = None
     known: str = ""
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows of the answer; times are in UTC, lists of partitions stay tuples."""
         import pandas as pd
 
-        return pd.DataFrame(list(self.rows.values), columns=list(self.rows.columns))
+        rows = self.rows or rows_of(*rows_in(self.value))
+        return pd.DataFrame(list(rows.values), columns=list(rows.columns))
 
     def to_dict(self) -> Any:
         """Return the whole answer as JSON types, as `--json` of the command gives it."""
         return plain(self.value)
 
     def _repr_html_(self) -> str:
-        return as_html(self._tell_all)
+        return as_html(self._print_all)
 
     def __repr__(self) -> str:
-        return as_text(self._tell_all)
+        return as_text(self._print_all)
 
-    def _tell_all(self, output: Output) -> None:
-        self.tell(output)
+    def _print_all(self, output: Output) -> None:
+        self.printed(output)
         if self.known:
             output.line(self.known)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
-class TimelineReply(Reply[Timeline]):
-    """The history of a group, or of several."""
+class PlottedReply(Reply[T]):
+    """A history or a rebalance, which can be plotted."""
 
     def plot(self) -> Picture:
-        """Plot members and partitions without an owner over time, and what each rebalance moved."""
-        from groupledger.report.pictures import draw_timeline
+        """Plot a history over time; of a rebalance, who had each partition before and after."""
+        from groupledger.report.pictures import draw, draw_timeline
 
-        return Picture(draw_timeline(self.value))
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class RebalanceReply(Reply[Rebalance]):
-    """One rebalance."""
-
-    def plot(self) -> Picture:
-        """Plot who had each partition before, and to whom the coordinator recorded it after."""
-        from groupledger.report.pictures import draw
-
-        return Picture(draw(self.value))
-
-
-@dataclass(frozen=True, slots=True, repr=False, eq=False)
-class ExplanationReply(Reply[Explanation]):
-    """One rebalance and why it happened."""
-
-    def plot(self) -> Picture:
-        """Plot who had each partition before, and to whom the coordinator recorded it after."""
-        from groupledger.report.pictures import draw
-
-        return Picture(draw(self.value.rebalance))
+        found: Any = self.value
+        return Picture(
+            draw_timeline(found) if isinstance(found, Timeline) else draw(getattr(found, "rebalance", found))
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -186,9 +170,10 @@ def _saying_known(ask: Callable[..., Reply[Any]]) -> Callable[..., Reply[Any]]:
     return asked
 
 
-def rows(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
-    """Turn dataclasses of one kind into rows: a column per field, and one for each property in `more`."""
-    columns = (*(field.name for field in dataclasses.fields(kind)), *more)
+def rows_of(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
+    """Turn dataclasses of one kind into rows: a column per field, property declared for frames, and name in `more`."""
+    declared = (name for name, column in columns_of(kind) if column.in_frames)
+    columns = (*(field.name for field in dataclasses.fields(kind)), *declared, *more)
     return ReplyRows(columns, tuple(tuple(_value(getattr(each, name)) for name in columns) for each in values))
 
 
@@ -196,7 +181,9 @@ def listing_reply(*listings: Listing, main: int = 0) -> ListingReply:
     """Build the reply of several listings; the rows are those of the `main` one."""
     chosen = listings[main]
     values = tuple(tuple(map(_value, row)) for row in chosen.rows)
-    return ListingReply(listings, lambda output: tell(output, list(listings)), ReplyRows(chosen.columns, values))
+    return ListingReply(
+        listings, lambda output: print_answer(output, list(listings)), ReplyRows(chosen.columns, values)
+    )
 
 
 def _value(value: Any) -> Any:
@@ -278,17 +265,17 @@ class HtmlPage(Output):
         return f'<div class="groupledger">{"".join(self._parts)}</div>'
 
 
-def as_html(tell: Callable[[Output], None]) -> str:
+def as_html(show: Callable[[Output], None]) -> str:
     """Render the output as HTML."""
     page = HtmlPage()
-    tell(page)
+    show(page)
     return page.text
 
 
-def as_text(tell: Callable[[Output], None]) -> str:
+def as_text(show: Callable[[Output], None]) -> str:
     """Render the output as text, as a command prints it into a file."""
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        tell(Output(as_json=False))
+        show(Output(as_json=False))
     return printed.getvalue().strip("\n")
 
 

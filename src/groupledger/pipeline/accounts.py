@@ -37,17 +37,17 @@ class Account:
 
     @property
     def accounted(self) -> int:
-        """The sum of the classes."""
+        """Return the sum of the classes."""
         return self.duplicates + sum(sum(getattr(self, name).values()) for name in CLASSES)
 
     @property
     def arrived(self) -> int | None:
-        """Lines and rows that were there; None where they were not counted."""
+        """Return how many lines and rows there were; None if they were not counted."""
         return None if self.lines is None or self.rows is None else self.lines + self.rows
 
     @property
     def balanced(self) -> bool:
-        """Whether both equations hold, and no class is below zero: that would hide what is missing."""
+        """Return whether both equations hold, and no class is below zero: that would hide what is missing."""
         numbers = [number for name in (*CLASSES, LISTINGS) for number in getattr(self, name).values()]
         numbers += [self.duplicates, self.blank, self.lines or 0, self.rows or 0]
         became = self.records + sum(self.listings.values()) + self.blank
@@ -55,12 +55,12 @@ class Account:
 
 
 def accounts(counts: Mapping[str, int]) -> tuple[Account, ...]:
-    """The accounts in a run's `counts_in`, by cluster: `dev/used.GroupMetadata` -> 107, `dev/records` -> 428."""
+    """Return the accounts in a run's `counts_in` by cluster: `dev/used.GroupMetadata` -> 107, `dev/records` -> 428."""
     by_cluster: dict[str, dict[str, int]] = defaultdict(dict)
     for name, number in counts.items():
         cluster_id, _, what = name.rpartition("/")
         by_cluster[cluster_id][what] = number
-    return tuple(_account(cluster_id, by_cluster[cluster_id]) for cluster_id in sorted(by_cluster))
+    return tuple(_account(*each) for each in sorted(by_cluster.items()))
 
 
 def _account(cluster_id: str, counts: Mapping[str, int]) -> Account:

@@ -7,14 +7,14 @@ summary.outcomes        # {"ASSIGNED": 7, "UNCHANGED": 2, "EMPTY": 1}
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.config import AssignSettings, LimitSettings, OverrideSettings
+from groupledger.config import AssignSettings, Config, LimitSettings, OverrideSettings
 from groupledger.config.settings import JUDGED
 from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
@@ -23,6 +23,7 @@ from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine import rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
 from groupledger.engine.codec import Calculation
+from groupledger.engine.envelope import FilesOfAttempt
 from groupledger.engine.results import (
     BEYOND,
     EACH_SIDE,
@@ -36,6 +37,7 @@ from groupledger.engine.results import (
     SUM,
     VERDICT,
 )
+from groupledger.engine.topic_catalogue import TopicCatalogue
 from groupledger.pipeline.assign_input import (
     LATEST,
     RECORDED,
@@ -47,7 +49,7 @@ from groupledger.pipeline.assign_input import (
     touched_facts,
 )
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import Past, require_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import digest_counts, digests
@@ -65,51 +67,38 @@ from groupledger.tables import (
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.engine.envelope import FilesOfAttempt
-    from groupledger.engine.topic_catalogue import TopicCatalogue
-    from groupledger.pipeline.invocation import Invocation
-
-
 DIGESTS = ("digest_1", "digest_2")
 HASH = "row_hash"
 
 
 def hashed(rows: DataFrame) -> DataFrame:
-    """Rows of `engine.rows.INPUT` with a hash of each (`row_hash`): its bucket apart, of all that it says."""
-    return rows.select("*", F.xxhash64(*_input_terms()).alias(HASH))
+    """Add a hash (`row_hash`) of all columns but the bucket to rows of `engine.rows.INPUT`.
+
+    The hash passes over nulls, so a number says where each column begins, and a list of entries is followed by its
+    topic ids, a dash for each that is null (joined as text: Spark would interpret a `transform`).
+    """
+    terms: list[Column] = []
+    for position, field in enumerate(r.INPUT):
+        if field.name != r.BUCKET:
+            terms += [F.lit(position), F.col(field.name)]
+            if field.dataType == TOPIC_ID_PARTITIONS:
+                terms.append(F.expr(f"array_join({field.name}.{c.TOPIC_ID}, ' ', '-')"))
+    return rows.select("*", F.xxhash64(*terms).alias(HASH))
 
 
 def input_metrics() -> list[Column]:
-    """Rows by kind, and an order-free digest of all of them."""
+    """Count the rows by kind, and digest all of them in any order."""
     halves = {DIGESTS[0]: F.col(HASH).bitwiseAND(F.lit(0xFFFFFFFF)), DIGESTS[1]: F.shiftright(HASH, 32)}
     kinds = [F.count_if(F.col(r.ROW_KIND) == kind).alias(name) for kind, name in enumerate(r.KINDS)]
     return kinds + [F.sum(half).alias(name) for name, half in halves.items()]
 
 
 def seen_input(rows: DataFrame, watch: Observation, received: Mapping[str, int]) -> Mapping[str, int | None]:
-    """The metrics of the input, observed on its way into the shuffle; where they are not those of the rows that came
-    out of it, counted anew: Spark adds to an observation once more what a task sees that it has to run once more."""
+    """Return the metrics of the input, observed before the shuffle; a retried task is observed twice: recount then."""
     seen: dict[str, int | None] = watch.get
     if all((seen[name] or 0) == number for name, number in received.items()):
         return seen
     return rows.agg(*input_metrics()).collect()[0].asDict()
-
-
-def _input_terms() -> Iterator[Column]:
-    """A row as hash input. The hash passes over nulls, so a number says where each column begins, and a list of entries
-    is followed by its topic ids, a dash for each that is null (joined as text: Spark would interpret a `transform`).
-    """
-    for position, field in enumerate(r.INPUT):
-        if field.name == r.BUCKET:
-            continue
-        yield F.lit(position)
-        yield F.col(field.name)
-        if field.dataType == TOPIC_ID_PARTITIONS:
-            yield F.expr(f"array_join({field.name}.{c.TOPIC_ID}, ' ', '-')")
 
 
 # What goes in comes out: the equations that every run of `assign` must satisfy, and records both sides of.
@@ -129,7 +118,7 @@ GROUPS = "groups"
 def assert_conserved(
     counts_in: Mapping[str, int], received: Mapping[str, int], counts_out: Mapping[str, int], outcomes: int
 ) -> None:
-    """AssertionError where an equation does not hold, with both of its sides.
+    """Raise AssertionError with both sides of an equation that does not hold.
 
     `counts_in` counts the rows by kind as they were read, `received` as they came out of the shuffle.
     """
@@ -163,15 +152,13 @@ KIND = "assign"
 DONE, OVER_LIMIT = "done", "quarantine-over-limit"
 TARGETS = RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA.value
 SHALLOW = 3
-"""Snapshots a group, on average over as many groups as one ingest saw, up to which none of them is sought out."""
+"""Up to this many snapshots per group, read all members instead of joining."""
 MOST_ROUNDS = 64
 """Buckets a task slot gets at most under `latest`: empty ones cost little, crowded ones memory."""
 
 SETTINGS, SINCE = "settings", "since"
 """In the inputs of a run: the configuration that its results follow from; the run whose results stand for groups that
 were not computed, where there is one."""
-
-_GROUPS = GROUPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +208,7 @@ def _assign(
         seen.require_no_redaction()
         require_facts(seen, location)
         known = _known_facts(seen)
-        custom = _custom(config)
+        custom = find_all(config.assign.custom_assignors, config.limits.custom)
         attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)
         committed = runs.counted(spark, location, seen, attempt)
         if committed is None and stands is not None and stands.facts_as_of == known.as_of:
@@ -231,8 +218,8 @@ def _assign(
             return _summary(committed, config, timings, already_committed=True)
     with timings.stage("plan"):
         runs.plan(spark, location, attempt)
-    work = _Work(attempt, invocation, timings, seen, custom)
-    outcome = _compute(spark, location, config, work)
+    work = _Work(spark, location, config, custom, seen)
+    outcome = work.outcome(attempt, invocation, timings)
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
@@ -247,7 +234,7 @@ def _attempt(
     *,
     whole: bool,
 ) -> tuple[runs.Attempt, runs.Commit | None]:
-    """The attempt, and the run whose results stand for groups that it does not compute; None: it computes all."""
+    """Return the attempt, and the run whose results remain valid for other groups; None: it computes all."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest()
     if custom:
@@ -285,134 +272,104 @@ def _known_facts(seen: runs.LedgerView) -> _Known:
     ingests = [commit for commit in seen.commits if commit.kind == runs.INGEST]
     groups = [commit.counts_out for commit in ingests if commit.counts_out.get(GROUP_SNAPSHOTS.name)]
     snapshots = sum(counts[GROUP_SNAPSHOTS.name] for counts in groups)
-    told = [counts[runs.MOST_MEMBERS] for counts in groups if runs.MOST_MEMBERS in counts]
+    largest = [counts[runs.MOST_MEMBERS] for counts in groups if runs.MOST_MEMBERS in counts]
     return _Known(
         as_of=max((commit.sequence for commit in ingests), default=0),
         snapshots=snapshots,
         coordinated=any(name.endswith(f".{TARGETS}") for commit in ingests for name in commit.counts_in),
-        most_members=max(told, default=0) if len(told) == len(groups) else None,
+        most_members=max(largest, default=0) if len(largest) == len(groups) else None,
         shallow=snapshots <= SHALLOW * max((counts.get(GROUP_HEADS.name, 0) for counts in groups), default=0),
     )
 
 
-def _judges_coordinators(config: Config) -> bool:
-    """Targets of KIP-848 groups are judged where groups run the assignor they had."""
-    return config.assign.assignor == RECORDED and config.assign.scenario != RECORDED
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What is configured to be computed of the facts that count as of `seen`."""
 
-
-class _Work(NamedTuple):
-    """What is about to be computed, and how it is watched."""
-
-    attempt: runs.Attempt
-    invocation: Invocation
-    timings: Timings
-    seen: runs.LedgerView
+    spark: SparkSession
+    location: LedgerLocation
+    config: Config
     custom: Mapping[str, CustomAssignor]
+    seen: runs.LedgerView
 
+    def outcome(self, attempt: runs.Attempt, invocation: Invocation, timings: Timings) -> runs.Outcome:
+        """Read, compute and append; nothing counts yet."""
+        with timings.stage("read"):
+            watch = Observation()
+            files = files_of(self.spark, self.location, r.RESULTS, attempt.attempt_id)
+            rows, computed, topics = self.planned(attempt.inputs, watch, files)
+        with timings.stage("compute"):
+            found = Enveloped.of(computed, files)
+        with timings.stage("write"):
+            try:
+                by_table = digests(found.append(self.spark, self.location, r.RESULTS, attempt.attempt_id))
+            finally:
+                found.release()
+        received, counts = _counted(found)
+        seen = seen_input(rows, watch, received)
+        counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(topics.table)}
+        outcomes = sum(counts.get(f"{OUTCOME}{name}", 0) for name in OUTCOMES)
+        assert_conserved(counts_in, received, counts, outcomes)
+        return runs.Outcome(
+            counts_in=counts_in,
+            counts_out=counts | digest_counts(by_table),
+            result_digest=result_digest(by_table),
+            verdict=OVER_LIMIT if counts[QUARANTINE.name] > self.config.limits.max_quarantined else DONE,
+            finished_at=invocation.now(),
+            input_digest=digest([counts_in, [seen[name] or 0 for name in DIGESTS], topics.digest]),
+        )
 
-class _Planned(NamedTuple):
-    """What is about to be computed: `rows` of `engine.rows.INPUT` with their hash, envelopes, the topics."""
+    def planned(
+        self, inputs: Mapping[str, Any], watch: Observation, files: FilesOfAttempt | None = None
+    ) -> tuple[DataFrame, DataFrame, TopicCatalogue]:
+        """Return rows of `engine.rows.INPUT` with their hash, envelopes of results, and topics; none is computed yet.
 
-    rows: DataFrame
-    computed: DataFrame
-    topics: TopicCatalogue
-
-
-def _compute(spark: SparkSession, location: LedgerLocation, config: Config, work: _Work) -> runs.Outcome:
-    """Read, compute and append; nothing counts yet."""
-    with work.timings.stage("read"):
-        watch, attempt_id = Observation(), work.attempt.attempt_id
-        files = files_of(spark, location, r.RESULTS, attempt_id)
-        planned = _planned(spark, location, config, work.custom, work.seen, watch, _since(work.attempt.inputs), files)
-    with work.timings.stage("compute"):
-        found = Enveloped.of(planned.computed, files)
-    with work.timings.stage("write"):
-        try:
-            by_table = digests(found.append(spark, location, r.RESULTS, attempt_id))
-        finally:
-            found.release()
-    received, counts = _counted(found)
-    seen = seen_input(planned.rows, watch, received)
-    counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(planned.topics.table)}
-    outcomes = sum(counts.get(f"{OUTCOME}{name}", 0) for name in OUTCOMES)
-    assert_conserved(counts_in, received, counts, outcomes)
-    return runs.Outcome(
-        counts_in=counts_in,
-        counts_out=counts | digest_counts(by_table),
-        result_digest=result_digest(by_table),
-        verdict=OVER_LIMIT if counts[QUARANTINE.name] > config.limits.max_quarantined else DONE,
-        finished_at=work.invocation.now(),
-        input_digest=digest([counts_in, [seen[name] or 0 for name in DIGESTS], planned.topics.digest]),
-    )
-
-
-def _custom(config: Config) -> dict[str, CustomAssignor]:
-    """The configured assignors that are not ours."""
-    return find_all(config.assign.custom_assignors, config.limits.custom)
-
-
-def _planned(
-    spark: SparkSession,
-    location: LedgerLocation,
-    config: Config,
-    custom: Mapping[str, CustomAssignor],
-    seen: runs.LedgerView,
-    watch: Observation,
-    since: int | None,
-    files: FilesOfAttempt | None = None,
-) -> _Planned:
-    """What the facts that count as of `seen` give; nothing is computed yet. `since`: of groups touched after it."""
-    known, judges = _known_facts(seen), _judges_coordinators(config)
-    past, groups = Past(spark, location, seen.commits, ()), None
-    if since is None:
-        tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
-        facts = Facts(*map(past.current, tables))
-    else:
-        facts, groups = touched_facts(past, since, judged=judges and known.coordinated)
-    topics = catalogue(past.current(TOPIC_SNAPSHOTS), config.limits)
-    buckets = config.buckets or _buckets(spark, config, known.snapshots if groups is None else groups)
-    extent = Extent(buckets, known.most_members, known.shallow and since is None)
-    rows = hashed(assign_input(facts, config.assign, config.limits, extent))
-    calculation = Calculation(
-        config.assign.scenario,
-        Form(config.assign.mode),
-        config.limits.max_partitions_per_group,
-        tuple(custom.values()),
-        config.assign.coordinator if judges else None,
-        topics,
-        config.assign.attribute and config.assign.scenario in JUDGED,
-        config.assign.carried,
-    )
-    watched = rows.observe(watch, *input_metrics()).drop(HASH)
-    return _Planned(rows, apply(watched, buckets, calculation, files), topics)
-
-
-def _since(inputs: Mapping[str, Any]) -> int | None:
-    """The commit after which facts touch what a run with these inputs computes; None: it computes every group."""
-    since: int | None = inputs.get(SINCE, {}).get(runs.FACTS_AS_OF)
-    return since
+        With `since` in the inputs of the run: of groups that facts touch after it.
+        """
+        config, known, groups = self.config, _known_facts(self.seen), None
+        # targets of KIP-848 groups are judged if groups run the assignor that they had
+        judges = config.assign.assignor == RECORDED and config.assign.scenario != RECORDED
+        past = Past(self.spark, self.location, self.seen.commits, ())
+        since: int | None = inputs.get(SINCE, {}).get(runs.FACTS_AS_OF)
+        if since is None:
+            tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
+            facts = Facts(*map(past.current, tables))
+        else:
+            facts, groups = touched_facts(past, since, judged=judges and known.coordinated)
+        topics = catalogue(past.current(TOPIC_SNAPSHOTS), config.limits)
+        buckets = config.buckets or _buckets(self.spark, config, known.snapshots if groups is None else groups)
+        extent = Extent(buckets, known.most_members, known.shallow and since is None)
+        rows = hashed(assign_input(facts, config.assign, config.limits, extent))
+        calculation = Calculation(
+            config.assign.scenario,
+            Form(config.assign.mode),
+            config.limits.max_partitions_per_group,
+            tuple(self.custom.values()),
+            config.assign.coordinator if judges else None,
+            topics,
+            config.assign.attribute and config.assign.scenario in JUDGED,
+            config.assign.carried,
+        )
+        watched = rows.observe(watch, *input_metrics()).drop(HASH)
+        return rows, apply(watched, buckets, calculation, files), topics
 
 
 def computed_again(
     spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.LedgerView
 ) -> DataFrame:
-    """Compute anew what a committed run did, from the facts it saw and by its own settings, as envelopes with rows."""
+    """Compute again what a committed run did, from the facts it saw and by its own settings, as envelopes with rows."""
     facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs[runs.FACTS_AS_OF]))
-    known = settings_of(run.inputs[SETTINGS], config)
-    return _planned(spark, location, known, _custom(known), facts, Observation(), _since(run.inputs)).computed
-
-
-def settings_of(inputs: Mapping[str, Any], config: Config) -> Config:
-    """The configuration with what a run says of its own in place of what is configured now."""
-    settings = inputs["assign"]
+    settings, limits = (run.inputs[SETTINGS][name] for name in ("assign", "limits"))
     overrides = tuple(OverrideSettings(**each) for each in settings["overrides"])
-    return replace(
-        config, assign=AssignSettings(**settings | {"overrides": overrides}), limits=LimitSettings(**inputs["limits"])
-    )
+    chosen = AssignSettings(**settings | {"overrides": overrides})
+    known = replace(config, assign=chosen, limits=LimitSettings(**limits))
+    custom = find_all(known.assign.custom_assignors, known.limits.custom)
+    _, computed, _ = _Work(spark, location, known, custom, facts).planned(run.inputs, Observation())
+    return computed
 
 
 def _buckets(spark: SparkSession, config: Config, snapshots: int) -> int:
-    """From the number of snapshots ever written; of a long history `latest` chooses few, so its buckets are bounded."""
+    """Choose by the number of snapshots ever written; `latest` chooses few of a long history, so it has a bound."""
     tasks = parallelism(spark)
     bound = GROUPS_A_BUCKET * tasks * MOST_ROUNDS if config.assign.snapshots == LATEST else snapshots
     return bucket_count(min(snapshots, bound), tasks)
@@ -437,7 +394,7 @@ def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committ
         scenario=config.assign.scenario,
         already_committed=already_committed,
         verdict=run.verdict,
-        groups_in=run.counts_in[_GROUPS],
+        groups_in=run.counts_in[GROUPS],
         outcomes=under(OUTCOME),
         verdicts=under(VERDICT),
         sums=under(SUM),

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
 
+from groupledger.config import AssignSettings, LimitSettings
+from groupledger.core.log.plan import LogPlace, Range
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.core.wire.user_data import INT32_BYTES, STRAY_PREFIX
 from groupledger.engine import rows as r
@@ -25,16 +29,6 @@ from groupledger.sinks import runs
 from groupledger.sinks.current import refolded, took_snapshots
 from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pyspark.sql import Column, DataFrame, Row
-    from pyspark.sql.types import DataType, StructField
-
-    from groupledger.config import AssignSettings, LimitSettings
-    from groupledger.core.log.plan import LogPlace, Range
-
 
 RECORDED = "recorded"
 LATEST = "latest"
@@ -66,13 +60,14 @@ class Extent:
     shallow: bool = False
 
     def may_have(self, members: int) -> bool:
-        """Whether a group of so many members may be among them."""
+        """Return whether a group of so many members may be among them."""
         return self.most_members is None or self.most_members >= members
 
 
 def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, extent: Extent) -> DataFrame:
-    """Rows of `engine.rows.INPUT`."""
-    chosen = _with_faults(chosen_snapshots(facts.groups, settings), limits).withColumn(r.CHOSEN, _assignor(settings))
+    """Return rows of `engine.rows.INPUT`."""
+    groups = last_of_groups(facts.groups) if settings.snapshots == LATEST else facts.groups
+    chosen = _with_faults(groups, limits).withColumn(r.CHOSEN, _assignor(settings))
     fit, some_unfit = chosen.where(F.col(r.FAULT_CODE).isNull()), extent.may_have(limits.max_members_per_group + 1)
     members = _members(facts.members, limits, settings)
     if some_unfit or (settings.snapshots == LATEST and not extent.shallow):
@@ -87,20 +82,15 @@ def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, 
 
 
 def catalogue(topics: DataFrame, limits: LimitSettings) -> TopicCatalogue:
-    """The topics as they are now and ever were; names over the limit are left out, so nothing is known of them."""
+    """Return the topics as they are and ever were; names over the limit are left out, so nothing is known of them."""
     named = topics.where(F.octet_length(c.TOPIC) <= limits.max_id_bytes)
     since = F.unix_micros(c.VALID_FROM).alias(SINCE)
     columns = (c.CLUSTER_ID, c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, since, c.RACKS)
     return TopicCatalogue(named.select(*columns).toArrow())
 
 
-def chosen_snapshots(groups: DataFrame, settings: AssignSettings) -> DataFrame:
-    """Every snapshot, or the last of each group."""
-    return last_of_groups(groups) if settings.snapshots == LATEST else groups
-
-
 def last_of_groups(groups: DataFrame) -> DataFrame:
-    """The last snapshot of each group: by incarnation, then position, never by clock."""
+    """Return the last snapshot of each group: by incarnation, then position, never by clock."""
     newest = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID).orderBy(
         F.desc(c.INCARNATION), F.desc(c.OFFSET), F.desc(c.SNAPSHOT_ID)
     )
@@ -108,13 +98,13 @@ def last_of_groups(groups: DataFrame) -> DataFrame:
 
 
 def glob(pattern: str) -> str:
-    r"""A glob over group ids as an SQL LIKE pattern: `*` any text, `?` one character, all else itself."""
+    r"""Convert a glob over group ids to an SQL LIKE pattern: `*` any text, `?` one character, all else itself."""
     escaped = pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return escaped.replace("*", "%").replace("?", "_")
 
 
 def _assignor(settings: AssignSettings) -> Column:
-    """The assignor to run on a group: null where none does, empty where the record names none."""
+    """Return the assignor to run on a group: null if none does, empty if the record names none."""
     if settings.scenario == RECORDED:
         return F.lit(None).cast("string")
     chosen = _named(settings.assignor)
@@ -129,7 +119,7 @@ def _named(assignor: str) -> Column:
 
 
 def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
-    """Groups over a limit are rejected here; their members never enter the shuffle, and long ids are cut."""
+    """Reject groups over a limit; their members never enter the shuffle, and long ids are cut."""
     long_id = F.octet_length(c.GROUP_ID) > limits.max_id_bytes
     crowded = F.col(c.MEMBERS) > limits.max_members_per_group
     id_words = F.format_string(
@@ -150,7 +140,7 @@ def _with_faults(chosen: DataFrame, limits: LimitSettings) -> DataFrame:
 
 
 def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings) -> DataFrame:
-    """A member id over the limit becomes null, the members of a group whose id is over it stay out of the shuffle.
+    """Make a member id over the limit null; the members of a group whose id is over it stay out of the shuffle.
 
     Where no assignor runs no record is attributed; then of user data the beginning enters it, and only where Kafka's
     assignor may take something else from them than the client meant (`core.wire.user_data.taken`).
@@ -166,7 +156,7 @@ def _members(members: DataFrame, limits: LimitSettings, settings: AssignSettings
 
 
 def coordinated(records: DataFrame) -> DataFrame:
-    """The log records by which the targets of KIP-848 groups are judged."""
+    """Return the log records by which the targets of KIP-848 groups are judged."""
     return records.where(F.hex(F.substring(c.KEY, 1, 2)).isin(*(f"{each:04X}" for each in COORDINATOR_RECORDS)))
 
 
@@ -176,7 +166,7 @@ def _coordinated(records: DataFrame, limits: LimitSettings) -> DataFrame:
 
 
 def _in_bucket(rows: DataFrame, groups: DataFrame, extent: Extent) -> DataFrame:
-    """With the bucket; a group that ever was a giant has one of its own."""
+    """Add the bucket; a group that ever was a giant has one of its own."""
     if not extent.may_have(GIANT_MEMBERS):
         return rows.withColumn(r.BUCKET, bucket_of(extent.buckets))
     giants = groups.where(F.col(c.MEMBERS) >= GIANT_MEMBERS).select(*_GROUP).distinct()
@@ -186,7 +176,7 @@ def _in_bucket(rows: DataFrame, groups: DataFrame, extent: Extent) -> DataFrame:
 
 
 def _rows(frame: DataFrame, kind: int) -> DataFrame:
-    """Rows of one kind in the schema of all: the columns of the other kinds are null, and every list is there."""
+    """Select one kind of rows in the schema of all: columns of other kinds are null, and every list is there."""
     own = {r.BUCKET, *r.FIELDS[kind]}
 
     def value(field: StructField) -> Column:
@@ -197,7 +187,7 @@ def _rows(frame: DataFrame, kind: int) -> DataFrame:
         if field.name == r.MOMENT and kind == r.GROUP_ROW:
             return F.unix_micros(c.OBSERVED_AT)
         if field.name in r.LISTS:
-            empty = _nothing(field.dataType)
+            empty = F.array().cast(field.dataType.simpleString())
             return F.coalesce(field.name, empty) if field.name in own else empty
         return F.col(field.name) if field.name in own else F.lit(None).cast(field.dataType)
 
@@ -205,14 +195,9 @@ def _rows(frame: DataFrame, kind: int) -> DataFrame:
 
 
 def _absent(own: set[str]) -> Column:
-    """A bit for each of a row's own lists that is null."""
+    """Set a bit for each of a row's own lists that is null."""
     bits = [F.when(F.col(name).isNull(), 1 << at).otherwise(0) for at, name in enumerate(r.LISTS) if name in own]
     return reduce(lambda one, other: one.bitwiseOR(other), bits, F.lit(0))
-
-
-def _nothing(kind: DataType) -> Column:
-    """An empty list of this type."""
-    return F.array().cast(kind.simpleString())
 
 
 # Which groups an `assign` of the last snapshots has to compute: those that newer facts touch.
@@ -241,7 +226,7 @@ class TouchedFacts(NamedTuple):
 
 
 def standing(of_scenario: Sequence[runs.Commit], settings: str, code: str, seen: runs.LedgerView) -> runs.Commit | None:
-    """The run whose results stand wherever no newer fact touches them; None: every group is to be computed.
+    """Return the run whose results remain valid if no newer fact touches them; None: compute every group.
 
     It is the last one `of_scenario`, if that computed by the same settings and code (their digests), and if there are
     no newer facts, or since then no topic changed, nothing was redacted, and no rejection of a group was removed by
@@ -261,7 +246,7 @@ def standing(of_scenario: Sequence[runs.Commit], settings: str, code: str, seen:
 
 
 def touched_facts(past: Past, since: int, *, judged: bool) -> TouchedFacts:
-    """The facts that the last results of touched groups follow from: at least these, and of no other group.
+    """Return the facts that the last results of touched groups follow from: at least these, and of no other group.
 
     `since` is the last commit whose facts the standing results know. `judged`: the records of KIP-848 groups are facts,
     too.
@@ -283,7 +268,7 @@ def _ingests(commits: Iterable[runs.Commit], since: int) -> Iterator[runs.Commit
 
 
 def _names(past: Past, new: Sequence[runs.Commit], *, judged: bool) -> DataFrame:
-    """The groups of which these commits say something that a result may follow from."""
+    """Return the groups with facts of these commits that a result may follow from."""
     attempts = [commit.attempt_id for commit in new]
     named = [past.rows(GROUP_SNAPSHOTS, *attempts)]
     again = [commit.attempt_id for commit in new if refolded(commit)]
@@ -295,13 +280,13 @@ def _names(past: Past, new: Sequence[runs.Commit], *, judged: bool) -> DataFrame
 
 
 def _of(past: Past, names: DataFrame, *, judged: bool) -> Facts:
-    """All facts of these groups."""
+    """Read all facts of these groups."""
     tables = (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *((LOG_RECORDS,) if judged else ()))
     return Facts(*(past.current(table).join(names, GROUP, "left_semi") for table in tables))
 
 
 def _sought(past: Past, states: Sequence[Row], *, judged: bool) -> Facts:
-    """The last snapshot of each group, the members of the attempts that wrote it or the one before, and records.
+    """Read the last snapshot of each group, the members of the attempts that wrote it or the one before, and records.
 
     `states`: a row of _STATE for each group; without a snapshot where the new attempts have none of it.
     """
@@ -322,7 +307,7 @@ def _sought(past: Past, states: Sequence[Row], *, judged: bool) -> Facts:
 
 
 def _writers(past: Past, snapshots: dict[str, str]) -> set[str]:
-    """The attempts that wrote these snapshots; each with its cluster.
+    """Return the attempts that wrote these snapshots, each with its cluster.
 
     A snapshot stands at the offset of a record, so most are of the attempt that read it, or of one that folded groups
     again. If another wrote it (the epoch of a KIP-848 group that the end of a read cut), all are looked through.
@@ -343,7 +328,7 @@ def _writers(past: Past, snapshots: dict[str, str]) -> set[str]:
 
 
 def _readers(past: Past, snapshots: dict[str, str]) -> set[str] | None:
-    """The attempts that read the records at which these snapshots stand; None: one does not say what it read."""
+    """Return the attempts that read the records of these snapshots; None: one does not say what it read."""
     reads = past.reads()
     if reads is None:
         return None
@@ -362,5 +347,5 @@ def _readers(past: Past, snapshots: dict[str, str]) -> set[str] | None:
 
 
 def _local(past: Past, rows: list[tuple[str, ...]], schema: str) -> DataFrame:
-    """A few rows of the driver's, for a join."""
+    """Make a frame of a few rows of the driver, for a join."""
     return F.broadcast(past.spark.createDataFrame(rows, schema))

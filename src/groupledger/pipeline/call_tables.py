@@ -6,15 +6,18 @@ summary.rows            # {"callbacks": 1204, "metrics": 4102}
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
+
+from groupledger.config import Config
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.calls import TABLES, call_buckets
+from groupledger.engine.envelope import FilesOfAttempt
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import require_facts
 from groupledger.sinks import runs
 from groupledger.sinks.append import digest_counts, digests
@@ -22,14 +25,6 @@ from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.engine.envelope import FilesOfAttempt
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.append import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +74,9 @@ def _keep_calls(
             written = found.append(spark, location, TABLES, attempt.attempt_id)
         finally:
             found.release()
-    outcome = _outcome(written, invocation)
+    by_table = digests(written)
+    counts = {table.name: found.rows[table.name] for table in TABLES} | digest_counts(by_table)
+    outcome = runs.Outcome({}, counts, result_digest(by_table), "done", invocation.now())
     with timings.stage("commit"):
         run = runs.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, timings, already_committed=run.attempt_id != attempt.attempt_id)
@@ -95,12 +92,13 @@ def computed(
 ) -> DataFrame:
     """Envelopes of TABLES from the facts that count as of `seen`, rows in `files`; nothing is computed yet."""
     groups, members = (current(spark, location, each, seen.commits) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
-    return call_buckets(groups, members, config.buckets or _buckets(spark, seen), hours, files)
+    snapshots = sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in seen.commits)
+    buckets = config.buckets or bucket_count(snapshots, parallelism(spark))
+    return call_buckets(groups, members, buckets, hours, files)
 
 
 def _attempt(invocation: Invocation, seen: runs.LedgerView, hours: int) -> runs.Attempt:
-    """The run is named after what it is made of, and after the commits before it: one that others took the place of,
-    with other hours say, can come again."""
+    """Name the run after its input and the commits before it: one replaced by others can come again."""
     facts = [commit.sequence for commit in seen.commits if commit.kind == runs.INGEST]
     inputs = {"facts_as_of": max(facts, default=0), "hours": hours}
     code = code_digest()
@@ -117,25 +115,6 @@ def _attempt(invocation: Invocation, seen: runs.LedgerView, hours: int) -> runs.
         code_digest=code,
         started_at=invocation.now(),
         guards=(runs.CALLS,),
-    )
-
-
-def _buckets(spark: SparkSession, seen: runs.LedgerView) -> int:
-    """From the number of snapshots ever written."""
-    snapshots = sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in seen.commits)
-    return bucket_count(snapshots, parallelism(spark))
-
-
-def _outcome(written: Sequence[Written], invocation: Invocation) -> runs.Outcome:
-    """What the attempt has to say."""
-    by_table = digests(written)
-    rows = dict.fromkeys((table.name for table in TABLES), 0) | {each.table: each.rows for each in written}
-    return runs.Outcome(
-        counts_in={},
-        counts_out=rows | digest_counts(by_table),
-        result_digest=result_digest(by_table),
-        verdict="done",
-        finished_at=invocation.now(),
     )
 
 

@@ -9,29 +9,35 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from groupledger.config import SourceSettings
 from groupledger.config.kafka_options import bootstrap_servers, client_options, java_options, resolved
 from groupledger.config.settings import ADMIN, SPARK_READER
+from groupledger.core.digest import digest
 from groupledger.core.faults import RIGHTS_ENOUGH, Fault
+from groupledger.core.log.described_groups import PREFIX, LastDescribed, described_in, described_lines
 from groupledger.core.log.lines import TOPIC, listing_line
 from groupledger.core.log.plan import KnownUpTo, LogEnds, LogGap, LogPlan, OffsetRange, planned
 from groupledger.core.moments import millis
 from groupledger.pipeline.doctor import Check
+from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
-from groupledger.sources import kafka_log, offsets_log, topic_listings
+from groupledger.sinks.current import current
+from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.runs import Commit
+from groupledger.sources import kafka_log, offsets_log, snapshot_tables, topic_listings
 from groupledger.sources.kafka_client import Address, Cluster, ClusterState, TopicListing
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.lines import given_lines
-from groupledger.tables import COVERAGE
+from groupledger.sources.opening import Rows
+from groupledger.sources.snapshot_tables import SnapshotRows
+from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import SourceSettings
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.runs import Commit
-    from groupledger.sources.opening import Rows
 
 
 PIECE_OFFSETS = 1_000_000
@@ -60,34 +66,34 @@ class ClusterReading:
 
     @property
     def reached(self) -> dict[str, Any]:
-        """What `runs` keeps of it, for the next ingest to go on from: the offsets reached, the digest of the topics."""
+        """Return what `runs` keeps of it for the next ingest: the offsets reached, and the digest of the topics."""
         return {OFFSETS: {str(at): end for at, end in self.plan.reached.items()}, TOPICS: self.topics}
 
     @property
     def described(self) -> dict[str, Any]:
-        """What was read beside `reached`: after which commit, from where on, and what was gone by then."""
+        """Describe what was read beside `reached`: after which commit, from where on, and what was gone by then."""
         stated = {OFFSETS_PARTITIONS: self.log_partitions} if self.log_partitions else {}  # 0: no group was ever there
         begins = {str(stretch.partition): stretch.first for stretch in self.plan.stretches}
         return {**stated, SINCE: self.since, BEGINS: begins, GAPS: [list(gap) for gap in self.plan.gaps]}
 
     @property
     def known(self) -> KnownUpTo:
-        """Up to when the whole log is known once this has been read; what was left for later is said by `behind`."""
+        """Return up to when the whole log is known once this has been read; `behind` has what was left for later."""
         return KnownUpTo(behind=self.asked) if self.plan.left else KnownUpTo(self.asked)
 
     @property
     def left(self) -> int:
-        """Offsets that are left for later ingests."""
+        """Return the number of offsets that are left for later ingests."""
         return self.plan.left
 
     @property
     def is_empty(self) -> bool:
-        """Whether the cluster has nothing that the ledger lacks."""
+        """Return whether the cluster has nothing that the ledger lacks."""
         return not (self.plan.stretches or self.listings or self.plan.gaps)
 
 
 def address_of(source: SourceSettings) -> Address:
-    """Where a source's cluster is. Raises Fault for an address or options that cannot be used."""
+    """Return the address of a source's cluster. Raises Fault for an address or options that cannot be used."""
     options = client_options(resolved(source.options))
     return Address(bootstrap_servers(source.place, options), options, source.timeout_seconds)
 
@@ -143,7 +149,7 @@ class LastReached(NamedTuple):
 
 
 def last_reached(commits: Sequence[Commit], cluster_id: str) -> LastReached:
-    """What these commits reached, which are in their order."""
+    """Return what these commits, in their order, reached."""
     ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
     sequence = ingests[-1].sequence if ingests else 0
     for commit in reversed(ingests):
@@ -155,7 +161,7 @@ def last_reached(commits: Sequence[Commit], cluster_id: str) -> LastReached:
 
 
 def gap_rows(spark: SparkSession, sources: Iterable[Mapping[str, Any]]) -> DataFrame | None:
-    """Rows of `coverage` (without the attempt) of what was gone from a log, from its sources as `runs` describes them.
+    """Return rows of `coverage` (without the attempt) for gaps of a log, from its sources as `runs` describes them.
 
     They name no group: any group of the log partition may have had records there.
     """
@@ -186,7 +192,7 @@ def _gap_row(cluster_id: str, gap: LogGap) -> dict[str, Any]:
 
 
 def require_same_cluster(source: SourceSettings, named: str | None, found: str) -> None:
-    """Raises Fault CLUSTER_DIFFERS where the configuration names another cluster than the one that answered."""
+    """Raise Fault CLUSTER_DIFFERS if the configuration names another cluster than the one that answered."""
     if named is not None and named != found:
         said = f"the cluster at {source.place} says that its id is {found!r}, and cluster_id is {named!r}"
         raise Fault("CLUSTER_DIFFERS", f"{said}; check the address, or leave cluster_id out: the cluster says its own")
@@ -200,7 +206,7 @@ def _records(
     reader: StretchReader | None,
     few: pa.Table | None,
 ) -> tuple[Rows, ...]:
-    """The records of a plan, by the reader that is configured, or those that are here; none without a range."""
+    """Read the records of a plan by the configured reader, or take those that are here; none without a range."""
     if not plan.stretches:
         return ()
     pieces, partitions = plan.pieces(PIECE_OFFSETS), [stretch.partition for stretch in plan.stretches]
@@ -219,7 +225,7 @@ def _records(
 def topic_listing(
     spark: SparkSession, source: SourceSettings, cluster_id: str, topics: Iterable[TopicListing], now: datetime
 ) -> Rows:
-    """The topics of a cluster as a listing of this moment."""
+    """Return the topics of a cluster as a listing of this moment."""
     lines = [listing_line(millis(now.astimezone(UTC)), *topic) for topic in topics]
     return topic_listings.of_lines(given_lines(spark, lines), source.place, cluster_id)
 
@@ -231,7 +237,7 @@ _GRANT = f"grant this user {RIGHTS_ENOUGH}"
 
 
 def cluster_checks(source: SourceSettings, seconds: Callable[[], float]) -> Iterator[Check]:
-    """Is the cluster there, may its log (its groups, of kind admin) be read, and its topics be described?
+    """Check whether the cluster answers, its log (of kind admin: its groups) may be read, and its topics be described.
 
     The first that fails is the last.
     """
@@ -256,9 +262,9 @@ def cluster_checks(source: SourceSettings, seconds: Callable[[], float]) -> Iter
 
 def _groups(cluster: Cluster) -> Check:
     found, missing = cluster.groups()
-    told = f"{len(found)} groups can be described; {len(missing)} cannot; one that may not be listed is not seen"
+    detail = f"{len(found)} groups can be described; {len(missing)} cannot; one that may not be listed is not seen"
     return Check(
-        "groups", not missing, told, f"grant this user Describe on {', '.join(missing[:3])}" if missing else ""
+        "groups", not missing, detail, f"grant this user Describe on {', '.join(missing[:3])}" if missing else ""
     )
 
 
@@ -285,3 +291,106 @@ def _read(address: Address, ends: Mapping[int, LogEnds]) -> Iterator[Check]:
 
 def _remedy(fault: Fault) -> str:
     return _GRANT if fault.code == "KAFKA_NOT_ALLOWED" else "see what it says"
+
+
+# A cluster whose log may not be read: its groups as an admin client describes them, and its topics.
+
+GROUPS, LEFT_OUT = "groups", "left_out"
+NOT_DESCRIBED = "group that cannot be described"
+LastSnapshots = Callable[[str], Mapping[str, LastDescribed]]
+"""By cluster: each group's last snapshot that an admin client gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedReading:
+    """What an ingest takes from the groups of a cluster. `snapshots` is None where none differs from the last."""
+
+    cluster_id: str
+    since: int  # number of the cluster's last commit: the same groups later are another run
+    topics: str
+    snapshots: SnapshotRows | None
+    listings: tuple[Rows, ...]
+    left_out: Mapping[str, int]
+    digest: str
+    asked: datetime  # before the groups were described
+
+    @property
+    def reached(self) -> dict[str, Any]:
+        """Return what `runs` keeps of it for the next ingest: the digest of the topics."""
+        return {TOPICS: self.topics}
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """Describe what was read: after which commit, which groups, and how many have no snapshot, by why."""
+        return {SINCE: self.since, GROUPS: self.digest, LEFT_OUT: dict(self.left_out)}
+
+    @property
+    def known(self) -> KnownUpTo:
+        """Return up to when the groups are known: one that changed later may be described as it was before."""
+        return KnownUpTo(self.asked)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the cluster says nothing that the ledger lacks."""
+        return self.snapshots is None and not self.listings
+
+
+def read_described(
+    spark: SparkSession,
+    source: SourceSettings,
+    named: str | None,
+    commits: Sequence[Commit],
+    before: LastSnapshots,
+    invocation: Invocation,
+    *,
+    most_claims: int,
+) -> DescribedReading:
+    """Ask a cluster for its groups and topics. Raises Fault as `read_cluster` does.
+
+    `named` is the cluster id of the configuration.
+    """
+    cluster = Cluster(address_of(source), invocation.seconds)
+    cluster_id = cluster.cluster_id()
+    require_same_cluster(source, named, cluster_id)
+    asked = invocation.now().astimezone(UTC)
+    topics = cluster.topics()
+    found, missing = cluster.groups()
+    now = invocation.now()
+    lines = described_lines(found, before(cluster_id), {name: topic_id for name, topic_id, _ in topics}, millis(now))
+    left_out = {**lines.left_out, **({NOT_DESCRIBED: len(missing)} if missing else {})}
+    snapshots = (
+        snapshot_tables.described(spark, lines, source.place, cluster_id, most_claims=most_claims)
+        if lines.groups
+        else None
+    )
+    since, known = _last(commits, cluster_id)
+    listed = digest(topics)
+    listings = [] if listed == known else [topic_listing(spark, source, cluster_id, topics, asked)]
+    parts = [line.decode("utf-8", "surrogatepass") for line in (*lines.groups, *lines.members)]
+    return DescribedReading(cluster_id, since, listed, snapshots, tuple(listings), left_out, digest(parts), asked)
+
+
+def no_snapshots(cluster_id: str) -> Mapping[str, LastDescribed]:
+    """Return that nothing is known of the groups of a cluster."""
+    return {}
+
+
+def last_snapshots(spark: SparkSession, location: LedgerLocation) -> LastSnapshots:
+    """Return what finds each group's last snapshot from an admin client; it is asked only if needed."""
+
+    def found(cluster_id: str) -> Mapping[str, LastDescribed]:
+        prefix = f"{snapshot_tables.SOURCE_KIND}/{cluster_id}/"
+        rows = current(spark, location, GROUP_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(prefix + PREFIX))
+        last = rows.groupBy(c.GROUP_ID).agg(F.max_by(c.SNAPSHOT_ID, c.OFFSET)).collect()
+        return {group_id: described_in(snapshot_id.removeprefix(prefix)) for group_id, snapshot_id in last}
+
+    return found
+
+
+def _last(commits: Iterable[Commit], cluster_id: str) -> tuple[int, str | None]:
+    """Return the number of the last ingest of a cluster, and the digest of the topics as it listed them."""
+    ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
+    if not ingests:
+        return 0, None
+    reached = json.loads(ingests[-1].reached or "{}").get(cluster_id, {})
+    return ingests[-1].sequence, reached.get(TOPICS)

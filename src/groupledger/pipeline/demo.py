@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
+
+from groupledger.config import Config
 from groupledger.pipeline.assign import AssignSummary, assign
 from groupledger.pipeline.frames import GroupVerdicts, LedgerFrames, group_verdicts
 from groupledger.pipeline.ingest import IngestSummary, ingest
+from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation, init
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
-
-    from groupledger.config import Config
-    from groupledger.pipeline.invocation import Invocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ def demo(
 ) -> DemoSummary:
     """Init, ingest, assign, ask. Run again, it finds its runs committed and shows the same.
 
-    `telling` is told each stage as it begins.
+    `telling` is called with each stage as it begins.
     """
     location = LedgerLocation.of(config.ledger)
     telling("making the ledger's tables")

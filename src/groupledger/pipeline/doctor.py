@@ -8,38 +8,33 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from groupledger import tables
-from groupledger.core.digest import result_digest, short_digest
 from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import BELOW, LEAST, bring_spark, numbers
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
-from groupledger.pipeline.erasure import Erasure, Stored, short
+from groupledger.pipeline.erasure import Erasure, RunRows, Stored, short
 from groupledger.pipeline.maintain import may_change
-from groupledger.pipeline.writers import writers_of
-from groupledger.sinks import ledger, runs, upkeep
-from groupledger.sinks.append import Written, digest_name, digests, stored
+from groupledger.sinks import changes, ledger, runs, upkeep
+from groupledger.sinks.append import Written, stored
 from groupledger.sinks.current import current
+from groupledger.sinks.location import LedgerLocation, local_folder
+from groupledger.sinks.location import scheme as scheme_of
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
+from groupledger.tables import RUNS, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
 
 VERSIONS: dict[str, tuple[str, str | None]] = {
     "python": ("3.11", None),
@@ -75,7 +70,7 @@ class Check:
 def doctor(
     session: Callable[[], SparkSession], location: LedgerLocation, jars_folder: Path | None, *, deep: bool = False
 ) -> list[Check]:
-    """Every check, in the order in which things can be mended; the ledger's only where Spark can be started.
+    """Make every check, in the order in which things can be mended; the ledger's only if Spark can be started.
 
     `deep` reads every row as well: are they those that were written?
     """
@@ -89,22 +84,22 @@ def doctor(
 
 
 def digest_checks(spark: SparkSession, location: LedgerLocation) -> Check:
-    """The rows of every committed attempt have the digests that it committed; reads every table once."""
+    """Check that the rows of every committed attempt have the digests that it committed; reads every table once."""
     with engine_errors_as_faults(location):
         found = compare(spark, location)
-    besides = [f"{found.erased} erased by retention or redaction"] if found.erased else []
-    besides += [f"{found.unknown} beside them without a digest of their own"] if found.unknown else []
+    others = [f"{found.erased} erased by retention or redaction"] if found.erased else []
+    others += [f"{found.unknown} beside them without a digest of their own"] if found.unknown else []
     return _none(
         "digests",
         found.different,
-        "; ".join([f"{found.equal} tables of runs hold the rows that were written", *besides]),
+        "; ".join([f"{found.equal} tables of runs hold the rows that were written", *others]),
         "a value was changed from outside: `groupledger rebuild` makes derived rows again; restore log_records,"
         " topic_snapshots and runs from a backup (docs/operate/failures-and-recovery.md)",
     )
 
 
 def environment(jars_folder: Path | None) -> Iterator[Check]:
-    """Versions and jars; starts no JVM and fetches nothing."""
+    """Check versions and jars; starts no JVM and fetches nothing."""
     for name, (least, below) in VERSIONS.items():
         yield _version(name, least, below)
     try:
@@ -116,7 +111,7 @@ def environment(jars_folder: Path | None) -> Iterator[Check]:
 
 
 def _jars(jars_folder: Path | None) -> Check:
-    """Those of Delta for the Spark here."""
+    """Check the jars of Delta for the Spark here."""
     try:
         wanted = jars.jar_set("delta")
     except Fault as fault:
@@ -142,7 +137,7 @@ _FOUND = {"python": platform.python_version, "pyspark": jars.spark_version}
 
 
 def place(location: LedgerLocation) -> Iterator[Check]:
-    """Rights and room where the ledger is, or is to be, as far as this machine can tell."""
+    """Check rights and room of the ledger's place, as far as this machine can know."""
     if location.path is None or "://" in location.path:
         yield Check(
             "rights", True, f"{location} is no folder of this machine: its rights show at the first read and write"
@@ -168,7 +163,7 @@ def _open(folder: Path) -> bool:
 
 
 def store(spark: SparkSession, location: LedgerLocation) -> Check:
-    """Whether several processes may write at once. Where only one may, that is no fault: it says so."""
+    """Check whether several processes may write at once. If only one may, that is no fault: it says so."""
     found = writers_of(spark, location)
     if found is None:
         detail = "through Spark Connect: writers take no lock, and on a local folder a second one's commit can be lost"
@@ -177,7 +172,7 @@ def store(spark: SparkSession, location: LedgerLocation) -> Check:
 
 
 def listing(spark: SparkSession) -> Check:
-    """Whether Delta lists a table's log by S3A's faster way, with which Delta 4.4.0 may read an older snapshot."""
+    """Check whether Delta lists a table's log by S3A's faster way, by which Delta 4.4.0 may read an older one."""
     given = [spark.conf.get(name, None) for name in (FAST_LISTING, f"spark.hadoop.{FAST_LISTING}")]
     if not any(str(value).lower() == "true" for value in given):
         return Check("listing", True, f"{FAST_LISTING} is not set")
@@ -186,7 +181,7 @@ def listing(spark: SparkSession) -> Check:
 
 
 def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
-    """The ledger's own invariants; where a table is not there or not ours, that is the only answer."""
+    """Check the ledger's own invariants; if a table is not there or not ours, that is the only answer."""
     try:
         ledger.check(spark, location, tables.TABLES)
     except Fault as fault:
@@ -204,7 +199,7 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
 
 
 def _numbering(seen: runs.LedgerView) -> Check:
-    """Commits are numbered 1 to n, and each run and attempt is committed once."""
+    """Check that commits are numbered 1 to n, and each run and attempt is committed once."""
     once = [len({getattr(commit, name) for commit in seen.commits}) for name in _ONCE]
     found = {len(seen.commits), seen.sequence, *once}
     said = f"{len(seen.commits)} commits, last number {seen.sequence}"
@@ -217,23 +212,15 @@ _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
 
 
 def _counts(seen: runs.LedgerView, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
-    """What each committed attempt says it wrote is there, in every table, but for what `maintain` removed for good."""
+    """Check that each committed attempt's rows are there, in every table, but for those that `maintain` removed."""
     wrong = [line for table in upkeep.STAMPED for line in short(seen.commits, table, stored, removed)]
-    return _none(
-        "rows written",
-        wrong,
-        f"every committed attempt's rows are there{_besides(removed)}",
-        _REBUILD,
-    )
-
-
-def _besides(removed: Mapping[str, Set[str]]) -> str:
-    told = ", ".join(f"{table} of {len(attempts)} runs" for table, attempts in sorted(removed.items()))
-    return f"; removed by retention: {told}" if told else ""
+    gone = ", ".join(f"{table} of {len(attempts)} runs" for table, attempts in sorted(removed.items()))
+    except_for = f"; removed by retention: {gone}" if gone else ""
+    return _none("rows written", wrong, f"every committed attempt's rows are there{except_for}", _REBUILD)
 
 
 def _attempts(spark: SparkSession, location: LedgerLocation, stored: Stored) -> Check:
-    """Every row is of an attempt that `runs` knows. How many began and did not commit is no fault."""
+    """Check that every row is of an attempt that `runs` knows. Attempts that did not commit are no fault."""
     rows = location.rows(spark, tables.RUNS).select(c.ATTEMPT_ID, c.STATUS).collect()
     by_status: dict[str, set[str]] = {status: set() for status in (runs.PLANNED, runs.COMMITTED)}
     for attempt, status in rows:
@@ -250,7 +237,7 @@ def _attempts(spark: SparkSession, location: LedgerLocation, stored: Stored) -> 
 
 
 def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView) -> Iterator[Check]:
-    """Each snapshot stands once, and has the members it says it has; both in one pass."""
+    """Check that each snapshot is there once, with as many members as it counts; both in one pass."""
     groups = current(spark, location, tables.GROUP_SNAPSHOTS, seen.commits).select(
         c.SNAPSHOT_ID, F.lit(1).alias(COPIES), c.MEMBERS
     )
@@ -275,7 +262,7 @@ def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerV
 
 
 def _none(name: str, wrong: Sequence[str], fine: str, remedy: str) -> Check:
-    """Ok where nothing is wrong; else the first few."""
+    """Return ok if nothing is wrong; else the first few."""
     return _judged(name, not wrong, "; ".join(wrong[:NAMED]) if wrong else fine, remedy)
 
 
@@ -307,65 +294,41 @@ class DigestComparison:
 
 
 def compare(spark: SparkSession, location: LedgerLocation) -> DigestComparison:
-    """Compute the digests of every committed attempt anew, and compare them with what its run said."""
+    """Compute the digests of every committed attempt again, and compare them with what its run said."""
     history, erasure = runs.history(spark, location), Erasure.of(spark, location)
     contents = {table.name: stored(spark, location, table) for table in STAMPED}
     return compared(history, contents, erasure)
 
 
 def compared(history: Iterable[runs.Run], contents: Contents, erasure: Erasure) -> DigestComparison:
-    """The runs against the contents. Runs that wrote no rows (`maintain`) have no digest and are passed over."""
+    """Compare the runs with the contents. Runs that wrote no rows (`maintain`) have no digest and are passed over."""
     tally: Counter[str] = Counter()
     different: list[str] = []
     for run in history:
         if run.result_digest:
-            different += _Rows(run, contents, erasure).differences(tally)
+            different += _differences(RunRows.of(run, contents), erasure, tally)
     return DigestComparison(tuple(different), tally[_EQUAL], tally[_ERASED], tally[_UNKNOWN])
 
 
-class _Rows:
-    """The rows of one run: those it committed, and those that are there."""
-
-    def __init__(self, run: runs.Run, contents: Contents, erasure: Erasure) -> None:
-        self.run = run
-        self.there = {name: found[run.attempt_id] for name, found in contents.items() if run.attempt_id in found}
-        wrote = [table for table in STAMPED if run.counts_out.get(table.name) or table.name in self.there]
-        self.erased = [table for table in wrote if _is_erased(run, table, erasure)]
-        self.kept = [table for table in wrote if table not in self.erased]
-        self.by_table = any(digest_name(table.name) in run.counts_out for table in STAMPED)
-
-    def differences(self, tally: Counter[str]) -> Iterator[str]:
-        """A line a table that differs; of a run whose tables have no digests of their own, one for all of them."""
-        tally[_ERASED] += len(self.erased)
-        if self.erased and not self.by_table:
-            tally[_UNKNOWN] += len(self.kept)
-            return
-        wrong = [table for table in self.kept if self.by_table and self._got(table) != self._wanted(table)]
-        tally[_EQUAL] += len(self.kept) - len(wrong)
-        yield from map(self._told, wrong)
-        got = result_digest(digests(self.there.values()))
-        if not wrong and not self.erased and got != self.run.result_digest:
-            tables = ", ".join(f"{table.name} ({self._rows(table)} rows)" for table in self.kept)
-            yield f"{tables or 'no rows'} of {self._name}: digest of all {got}, wanted {self.run.result_digest}"
-
-    @property
-    def _name(self) -> str:
-        return f"attempt {self.run.attempt_id} (run {self.run.run_id})"
-
-    def _told(self, table: Table) -> str:
-        rows = f"{self._rows(table)} rows of {self.run.counts_out.get(table.name, 0)}"
-        return (
-            f"{table.name} of {self._name}: {rows}, digest {_hex(self._got(table))}, wanted {_hex(self._wanted(table))}"
-        )
-
-    def _rows(self, table: Table) -> int:
-        return self.there[table.name].rows if table.name in self.there else 0
-
-    def _got(self, table: Table) -> int | None:
-        return short_digest(self.there[table.name].digest) if table.name in self.there else None
-
-    def _wanted(self, table: Table) -> int | None:
-        return self.run.counts_out.get(digest_name(table.name))
+def _differences(rows: RunRows, erasure: Erasure, tally: Counter[str]) -> Iterator[str]:
+    """Yield a line for each table that differs; if the run has no digests of its tables, one for all of them."""
+    run, attempt = rows.run, f"attempt {rows.run.attempt_id} (run {rows.run.run_id})"
+    wrote = [table for table in STAMPED if rows.committed(table) or rows.number(table)]
+    kept = [table for table in wrote if not _is_erased(run, table, erasure)]
+    erased = len(wrote) - len(kept)
+    tally[_ERASED] += erased
+    if erased and not rows.by_table:
+        tally[_UNKNOWN] += len(kept)
+        return
+    wrong = [table for table in kept if rows.by_table and not rows.same(table)]
+    tally[_EQUAL] += len(kept) - len(wrong)
+    for table in wrong:
+        got, wanted = (_hex(digest) for digest in (rows.digest(table), rows.committed_digest(table)))
+        numbers = f"{rows.number(table)} rows of {rows.committed(table)}"
+        yield f"{table.name} of {attempt}: {numbers}, digest {got}, wanted {wanted}"
+    if not wrong and not erased and not rows.all_same:
+        tables = ", ".join(f"{table.name} ({rows.number(table)} rows)" for table in kept)
+        yield f"{tables or 'no rows'} of {attempt}: digest of all {rows.digest_of_all}, wanted {run.result_digest}"
 
 
 def _is_erased(run: runs.Run, table: Table, erasure: Erasure) -> bool:
@@ -375,3 +338,91 @@ def _is_erased(run: runs.Run, table: Table, erasure: Erasure) -> bool:
 
 def _hex(digest: int | None) -> str:
     return "none" if digest is None else f"{digest:015x}"
+
+
+# May several processes write to a ledger at once? What its store promises, and what our lock adds to it.
+
+_SHARED = re.compile(
+    r"nfs\d*|cifs|smb\w*|9p|fuse\w*(\..*)?|virtiofs|ceph|lustre|gpfs|beegfs|afs|glusterfs|ocfs2|gfs2|vboxsf"
+)
+"""Kinds of mounts whose locks may not reach other machines."""
+_OWN_MACHINE = ("fuseblk",)
+_S3 = ("s3", "s3a", "s3n")
+_ONE_DRIVER = "S3SingleDriverLogStore"
+_BY_DELTA = ("hdfs", "viewfs", "abfs", "abfss", "adl", "wasb", "wasbs", "gs")
+"""Stores on which Delta's own log stores create a version once only."""
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+
+MULTI_CLUSTER = (
+    "for several: put io.delta:delta-storage-s3-dynamodb, of the version of Delta's other jars, on Spark's class path "
+    "(spark.jars.packages), and set spark.delta.logStore.{}.impl: io.delta.storage.S3DynamoDBLogStore and "
+    "spark.io.delta.storage.S3DynamoDBLogStore.ddb.tableName: the DynamoDB table (keys tablePath and fileName, of type "
+    "string) that they share"
+)
+MOUNTS = Path("/proc/mounts")
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Whether several may write at once: why, or what to do."""
+
+    several: bool
+    detail: str
+    advice: str = ""
+
+
+def writers(scheme: str, file_system: str | None, log_store: str | None) -> Writers:
+    """Judge a store by the scheme of its URL; a local one by its mount's kind, S3 by the log store that is set.
+
+    >>> writers("file", "ext4", None).several, writers("s3a", None, None).several
+    (True, False)
+    """
+    if scheme == "file":
+        return _local(file_system or "unknown")
+    if log_store is not None and _ONE_DRIVER not in log_store:
+        return Writers(True, f"{scheme}: as its log store {log_store} promises")
+    if scheme in _S3:
+        detail = f"{scheme} with Delta's log store for one driver: a second writer's commit can be lost"
+        return Writers(False, detail, f"let one process write at a time; {MULTI_CLUSTER.format(scheme)}")
+    if scheme in _BY_DELTA:
+        return Writers(True, f"{scheme}: Delta creates each version of a table once only")
+    what = f"{scheme or 'an unknown store'}: Delta does not say whether two writers can both win a commit"
+    return Writers(
+        False, what, "let one process write at a time, or set a log store that says so (docs/operate/stores.md)"
+    )
+
+
+def writers_of(spark: SparkSession, location: LedgerLocation) -> Writers | None:
+    """Judge the store of a ledger, as this session is configured; None through Spark Connect, which does not tell."""
+    url = changes.table_url(spark, location, RUNS)
+    if url is None:
+        return None
+    kind_of_store, folder = scheme_of(url), local_folder(url)
+    names = (f"spark.delta.logStore.{kind_of_store}.impl", "spark.delta.logStore.class")
+    log_store = next((value for name in names if (value := spark.conf.get(name, None))), None)
+    kind = mounted_as(folder, MOUNTS.read_text(encoding="utf-8")) if folder and MOUNTS.is_file() else None
+    return writers(kind_of_store, kind, log_store)
+
+
+def _local(file_system: str) -> Writers:
+    if _SHARED.fullmatch(file_system) and file_system not in _OWN_MACHINE:
+        detail = f"a folder on {file_system}: the lock that writers take may not reach other machines"
+        return Writers(False, detail, "write from one machine only, or put the ledger on a store that Delta knows")
+    return Writers(True, f"a local folder ({file_system}): writers take turns under a lock")
+
+
+def mounted_as(folder: Path, mounts: str) -> str | None:
+    """Return the kind of file system of a folder by the text of /proc/mounts; None without one.
+
+    The innermost mount counts, and the last of several at one place.
+    """
+    found: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        words = line.split(" ")
+        if len(words) < 3:
+            continue
+        point = Path(_ESCAPE.sub(lambda code: chr(int(code[1], 8)), words[1]))
+        depth = len(point.parts)
+        if folder.is_relative_to(point) and (found is None or depth >= found[0]):
+            found = depth, words[2]
+    return found and found[1]

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.engine.envelope import (
@@ -28,16 +29,12 @@ from groupledger.engine.envelope import (
 )
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
-from groupledger.sinks.ledger import folders_for_files
+from groupledger.sinks.ledger import LedgerLocation, folders_for_files
 from groupledger.sinks.runs import MOST_MEMBERS
-from groupledger.tables import BY_NAME
+from groupledger.tables import BY_NAME, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
 
 
 def files_of(
@@ -64,10 +61,10 @@ class Enveloped:
     def of(cls, frame: DataFrame, files: FilesOfAttempt | None) -> Enveloped:
         """Compute the envelopes; `files` are those that the workers write into."""
         kept = frame if files else frame.persist()
-        told = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
+        without_data = kept.withColumn(DATA, F.when(F.col(TABLE) == COUNTS, F.col(DATA)))
         found = cls(Counter(), [], defaultdict(list), None if files else kept)
         try:
-            for envelope in map(Envelope.of_row, told.collect()):
+            for envelope in map(Envelope.of_row, without_data.collect()):
                 found._take(envelope)
         except BaseException:  # a later attempt in the same session must not find what this one computed
             found.release()

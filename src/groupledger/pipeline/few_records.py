@@ -79,7 +79,7 @@ class FewRecords:
         return Enveloped.in_files(found.tables, found.counts, self.files)
 
     def counts(self) -> Counter[str]:
-        """What was read, for the clusters' accounts."""
+        """Return what was read, for the clusters' accounts."""
         found = Counter[str]()
         for cluster_id, read in self.read.items():
             kinds = zip(read[PROBLEM].to_pylist(), read[NUMBER].to_pylist(), strict=True)
@@ -167,7 +167,7 @@ def _starts(past: Past, rows: pa.Table) -> dict[KeyedGroup, Start] | None:
 
 
 def _last_heads(past: Past, groups: Collection[GroupName]) -> dict[GroupName, FactRow] | None:
-    """The last head of each of these groups that has one: a group that was folded again has no later head of before."""
+    """Return the last head of each of these groups; one that was folded again has no later head of before."""
     numbers = {commit.attempt_id: commit.sequence for commit in past.commits}
 
     def place(head: FactRow) -> tuple[int, int]:
@@ -185,7 +185,7 @@ def _last_heads(past: Past, groups: Collection[GroupName]) -> dict[GroupName, Fa
 
 
 def _topics(past: Past, clusters: list[str]) -> dict[str, TopicHistory] | None:
-    """The topics of each of these clusters."""
+    """Return the topics of each of these clusters."""
     attempts = [commit.attempt_id for commit in past.commits]
     columns = c.CLUSTER_ID, c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, c.VALID_FROM
     condition = _is_in(c.CLUSTER_ID, clusters) & _is_in(c.ATTEMPT_ID, attempts)

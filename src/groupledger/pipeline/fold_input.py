@@ -26,7 +26,7 @@ from groupledger.pipeline.offset_commits import (
     RECORDS,
     GroupName,
     LastHead,
-    Spared,
+    RecordsToFold,
     homes,
 )
 from groupledger.pipeline.past import GROUP, Past
@@ -79,7 +79,7 @@ class _Starts(NamedTuple):
 class NewRecords:
     """Records of `log_records` that no fold has seen, their extent (`touched`), and how many there are.
 
-    `commits`: how many offset commits the extent tells of; 0 if it does not.
+    `commits`: how many offset commits the extent counts; 0 if it does not.
     """
 
     rows: DataFrame
@@ -101,40 +101,42 @@ class FoldInput:
     kept: tuple[DataFrame, ...]
 
     def release(self) -> None:
-        """The rows have been used."""
+        """Release the rows, which have been used."""
         for frame in self.kept:
             frame.unpersist()
 
 
-def touched(new: DataFrame, *, tells_commits: bool) -> DataFrame:
-    """The extent of the new records (of `log_records`) by group and log partition; that of offset commits on demand."""
-    rows = offset_commits.told(new) if tells_commits else new
+def touched(new: DataFrame, *, counts_commits: bool) -> DataFrame:
+    """Return the extent of new records by group and log partition; that of offset commits on demand."""
+    rows = offset_commits.mark_commits(new) if counts_commits else new
     return rows.groupBy(*GROUP, c.LOG_PARTITION).agg(
         F.min(c.OFFSET).alias(FIRST_OFFSET),
         F.max(c.OFFSET).alias(LAST_OFFSET),
         F.max(c.TIMESTAMP).alias(NEWEST),
         F.count(F.lit(1)).alias(RECORDS),
-        *(offset_commits.extent_of_commits() if tells_commits else ()),
+        *(offset_commits.extent_of_commits() if counts_commits else ()),
     )
 
 
 def fold_input(past: Past, new: NewRecords, topics: DataFrame, wanted: int | None) -> FoldInput:
-    """The rows of every bucket: new records, heads and old records of their groups, `topics`. `wanted`: as many buckets
-    in any case."""
+    """Return the rows of every bucket: new records, heads and old records of their groups, `topics`.
+
+    `wanted`: as many buckets in any case.
+    """
     groups = _groups(past, new.extent.where(F.col(c.GROUP_ID).isNotNull())).persist()
     kept = [groups]
     try:
         found = _starts(past, groups, new.extent)
         starts, attempts = found.rows, found.attempts
-        seen = Spared(new.rows)
+        seen = RecordsToFold(new.rows)
         if new.commits:
-            seen = offset_commits.spared(new.rows, new.extent, groups.where(_is_contested() | _is_late()))
+            seen = offset_commits.records_to_fold(new.rows, new.extent, groups.where(_is_contested() | _is_late()))
         buckets = wanted or max(2, (new.number - sum(seen.commits.values())) // RECORDS_PER_BUCKET)
         pieces = [_records(seen.records, RECORD, buckets), _catalogues(past, topics, buckets)]
         if seen.ends is not None:
             pieces.append(_records(seen.ends, KNOWN, buckets))
         if found.late_groups:
-            starts = _sought(past, starts).persist()
+            starts = _with_refold_start(past, starts).persist()
             kept.append(starts)
             attempts = {row[0] for row in starts.select(START_ATTEMPT).distinct().collect()}
             pieces.append(_records(_already_read(past.current(LOG_RECORDS), starts.where(LATE)), KNOWN, buckets))
@@ -163,7 +165,7 @@ def _groups(past: Past, extent: DataFrame) -> DataFrame:
 
 
 def _last_heads(past: Past, groups: DataFrame) -> DataFrame:
-    """The last head of each group that has one, and the offset of its first.
+    """Return the last head of each group that has one, and the offset of its first.
 
     Aggregates of numbers alone are hashed; with a struct or a text among them, Spark sorts all heads there ever were.
     """
@@ -204,13 +206,13 @@ def _starts(past: Past, groups: DataFrame, extent: DataFrame) -> _Starts:
         last[c.OFFSET].alias(START),
         last[c.ATTEMPT_ID].alias(START_ATTEMPT),
     )
-    told = groups.agg(
+    row = groups.agg(
         F.collect_list(F.when(contested, F.struct(*GROUP, NEW, LATEST, EARLIEST))),
         F.count_if(~contested & _is_late()),
         F.collect_set(F.when(~contested, last[c.ATTEMPT_ID])),
     ).first()
-    assert told is not None, "an aggregate has a row"
-    rows, late_groups, attempts = told
+    assert row is not None, "an aggregate has a row"
+    rows, late_groups, attempts = row
     if not rows:
         return _Starts(settled, late_groups, set(attempts), bool(attempts), 0)
     heads = {(row[c.CLUSTER_ID], row[c.GROUP_ID]): _last_head(row) for row in rows}
@@ -243,8 +245,8 @@ def _start(row: Any, heads: dict[GroupName, LastHead | None], found: dict[GroupN
     return _Start(*name, home, first, late, head.offset, head.attempt_id)
 
 
-def _sought(past: Past, starts: DataFrame) -> DataFrame:
-    """The starts, late groups at their last head before the first late record, or at the beginning."""
+def _with_refold_start(past: Past, starts: DataFrame) -> DataFrame:
+    """Return the starts, late groups at their last head before the first late record, or at the beginning."""
     late = F.broadcast(starts.where(LATE).select(*GROUP, HOME, FIRST_OFFSET))
     narrow = past.current(GROUP_HEADS).select(*GROUP, F.col(c.LOG_PARTITION).alias(HOME), c.OFFSET, c.ATTEMPT_ID)
     before = narrow.join(late, [*GROUP, HOME]).where(F.col(c.OFFSET) < F.col(FIRST_OFFSET))
@@ -257,7 +259,7 @@ def _sought(past: Past, starts: DataFrame) -> DataFrame:
 
 
 def _already_read(known: DataFrame, late: DataFrame) -> DataFrame:
-    """The records of late groups after their start, as earlier ingests read them.
+    """Return the records of late groups after their start, as earlier ingests read them.
 
     What is known of strays stands, unless the group is folded from the beginning.
     """
@@ -281,7 +283,7 @@ def _records(records: DataFrame, kind: str, buckets: int) -> DataFrame:
 
 
 def _heads(past: Past, starts: DataFrame, attempts: set[str | None], buckets: int) -> DataFrame:
-    """A row for each start, with the head's state where it has one; only the attempts that wrote one are read."""
+    """Return a row for each start, with the head's state if it has one; read only attempts that wrote one."""
     named = sorted(attempt for attempt in attempts if attempt is not None)
     heads = past.current(GROUP_HEADS, named if len(named) <= _NAMED else None)
     states = heads.select(*GROUP, F.col(c.ATTEMPT_ID).alias(START_ATTEMPT), c.STATE)

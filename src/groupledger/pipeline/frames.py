@@ -8,40 +8,33 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from arro3.core import Table as ArrowTable
 from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.answers.names import unknown_group
 from groupledger.answers.reader import WHERE_VIEWS_ARE, needed, tables, views
-from groupledger.answers.rows import filled, require_query
+from groupledger.answers.rows import Value, filled, require_query
 from groupledger.core.faults import Fault
 from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moments import millis
+from groupledger.core.protocol.metrics import Metric
+from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.engine.session import expect_delta
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check
 from groupledger.tables import BY_NAME, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-
-    from pyspark.sql import DataFrame, Row, SparkSession
-
-    from groupledger.answers.rows import Value
-    from groupledger.core.protocol.metrics import Metric
-    from groupledger.core.protocol.recorded import RecordedCall
-
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
@@ -60,7 +53,7 @@ class LedgerFrames:
             raise
 
     def current(self, table: Table) -> DataFrame:
-        """The rows that count: those of committed attempts that no later attempt supersedes.
+        """Return the rows that count: those of committed attempts that no later attempt supersedes.
 
         Which attempts count is read now; the rows are read when the frame is used.
         """
@@ -68,16 +61,16 @@ class LedgerFrames:
 
     @property
     def reader(self) -> SparkReader:
-        """The ledger as it answers queries."""
+        """Return the ledger as it answers queries."""
         return SparkReader(self.spark, self.location)
 
     def results(self, scenario: str | None = None) -> DataFrame:
-        """The current rows of `rebalances`, of one scenario or of every one."""
+        """Return the current rows of `rebalances`, of one scenario or of every one."""
         rows = self.current(REBALANCES)
         return rows if scenario is None else rows.where(F.col(c.SCENARIO) == scenario)
 
     def group(self, group_id: str, cluster_id: str | None = None) -> GroupFrames:
-        """A group by its id; in every cluster, or in one."""
+        """Return a group by its id; in every cluster, or in one."""
         return GroupFrames(self, group_id, cluster_id)
 
 
@@ -90,31 +83,31 @@ class GroupFrames:
     cluster_id: str | None
 
     def of(self, table: Table) -> DataFrame:
-        """The group's current rows of a table."""
+        """Return the group's current rows of a table."""
         return self.within(self.ledger.current(table))
 
     def within(self, rows: DataFrame) -> DataFrame:
-        """The group's rows among these."""
+        """Return the group's rows among these."""
         rows = rows.where(F.col(c.GROUP_ID) == self.group_id)
         return rows if self.cluster_id is None else rows.where(F.col(c.CLUSTER_ID) == self.cluster_id)
 
     @property
     def snapshots(self) -> DataFrame:
-        """Every recorded state of the group, in order of position."""
+        """Return every recorded state of the group, in order of position."""
         return self.of(GROUP_SNAPSHOTS).sort(c.CLUSTER_ID, c.OFFSET)
 
     @property
     def rebalances(self) -> DataFrame:
-        """Every computed rebalance of the group, in every scenario: moves, least moves, verdict."""
+        """Return every computed rebalance of the group, in every scenario: moves, least moves, verdict."""
         return self.within(self.ledger.results())
 
     def ownership_changes(self, topic: str, partition: int) -> DataFrame:
-        """Each time the partition changed hands in this group, in order of position."""
+        """Return each time the partition changed hands in this group, in order of position."""
         rows = self.of(OWNERSHIP_CHANGES).where((F.col(c.TOPIC) == topic) & (F.col(c.PARTITION) == partition))
         return rows.sort(c.CLUSTER_ID, c.OFFSET)
 
     def history(self) -> tuple[list[GroupSnapshotRow], list[MemberSnapshotRow]]:
-        """All snapshots of the group and of its members in order, on the driver, as the fold has them.
+        """Return all snapshots of the group and of its members in order, on the driver, as the fold has them.
 
         Raises Fault: UNKNOWN_GROUP where the ledger has no such group, AMBIGUOUS_GROUP where several clusters do.
         """
@@ -129,7 +122,7 @@ class GroupFrames:
         return groups, list(members)
 
     def callbacks(self) -> list[RecordedCall]:
-        """The calls of KIP-429's timelines that members made, as far as the log tells; classic groups only.
+        """Return the calls of KIP-429's timelines that members made, as far as the log shows; classic groups only.
 
         The group's whole history comes to the driver. Raises Fault as `history` does.
         """
@@ -138,14 +131,14 @@ class GroupFrames:
         return list(recorded_calls(*self.history()))
 
     def metrics(self, start: datetime, end: datetime) -> list[Metric]:
-        """KIP-429's client metrics between two moments, by member id; `reason` says why one is not known."""
+        """Return KIP-429's client metrics between two moments, by member id; `reason` says why one is not known."""
         from groupledger.core.protocol.metrics import Window, of_history
 
         return of_history(self.callbacks(), Window(millis(start), millis(end)))
 
 
 def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:
-    """The frame's rows as the fold has them: moments in milliseconds, lists as tuples."""
+    """Yield the frame's rows as the fold has them: moments in milliseconds, lists as tuples."""
     selected = frame
     if c.OBSERVED_AT in kind._fields:
         selected = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
@@ -168,7 +161,7 @@ class SparkReader:
     location: LedgerLocation
 
     def query(self, sql: str, /, **values: Value) -> ArrowTable:
-        """The rows of a query over the views and tables; `:name` in it stands for the value of that name.
+        """Run a query over the views and tables; `:name` in it stands for the value of that name.
 
         Raises Fault SQL_INVALID for a query that cannot be run or is none that reads.
         """
@@ -209,7 +202,7 @@ def _refused() -> Iterator[None]:
 
 
 def in_spark(query: str) -> str:
-    """The query in Spark's words: of all that the views use, one function has another name there."""
+    """Write the query as Spark has it: of all that the views use, one function has another name there."""
     return _UNNEST.sub("explode(", query)
 
 
@@ -254,7 +247,7 @@ class GroupVerdicts:
 
 
 def group_verdicts(ledger: LedgerFrames, scenario: str) -> tuple[GroupVerdicts, ...]:
-    """Every group of every cluster, in order; a few rows a group leave Spark, however long its history is."""
+    """Return every group of every cluster, in order; a few rows a group leave Spark, however long its history is."""
     number = F.coalesce(c.GENERATION, c.GROUP_EPOCH)
     snapshots = ledger.current(GROUP_SNAPSHOTS).groupBy(c.CLUSTER_ID, c.GROUP_ID)
     groups = snapshots.agg(

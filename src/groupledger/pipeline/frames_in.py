@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-from groupledger.config import Config, SourceSettings
+from pyspark.sql import DataFrame, SparkSession
+
+from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.config.settings import SNAPSHOTS
 from groupledger.pipeline.assign import AssignSummary, assign
 from groupledger.pipeline.ingest import IngestSummary, ingest
+from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.ledger import LedgerLocation, init
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import LedgerSettings
-    from groupledger.pipeline.invocation import Invocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +48,7 @@ def write_assigned(spark: SparkSession, frames: Frames, config: Config, invocati
     The invocation has a run id: under it stand the results, and under `<run id>-facts` the facts. A second call with
     it changes nothing. The scenario is named after the assignor.
     """
-    assert invocation.run_id is not None, "without a run id a second write could not be told from a first"
+    assert invocation.run_id is not None, "without a run id a second write would not be recognised"
     run_id, attempt_id = f"{invocation.run_id}-facts", f"{invocation.attempt_id}-facts"
     ingest_frames(spark, frames, config.ledger, replace(invocation, run_id=run_id, attempt_id=attempt_id))
     named = config.assign.assignor.lower()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from itertools import count
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import Config
+from groupledger.config.loading import GridSettings
 from groupledger.config.settings import ASSIGNORS
 from groupledger.core.custom.naming import find_all
 from groupledger.core.faults import Fault
@@ -24,12 +26,6 @@ from groupledger.sinks.ledger import LedgerLocation, check
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.config.loading import GridSettings
 
 GROUPS_A_CALL = 1_000
 """A call computes its groups once for each cell, so fewer groups keep a worker's memory small."""
@@ -91,7 +87,10 @@ def grid(
                 _write(_named_cells(rows, settings), output)
         finally:
             rows.unpersist()
-    cells = tuple(_cell(settings, number, found.get(number, {})) for number in range(_size(settings)))
+    names = GridCell.__slots__[2:]
+    # a cell that no row is of has no groups left: all their members are gone
+    sums = ([int(found.get(number, {}).get(name) or 0) for name in names] for number in count())
+    cells = tuple(GridCell(*cell, *numbers) for cell, numbers in zip(_cells(settings), sums, strict=False))
     return GridAnswer(
         groups=max(cell["rows"] for cell in found.values()),
         rows=sum(cell["rows"] for cell in found.values()),
@@ -106,7 +105,7 @@ def _rows(
     settings: GridSettings,
     asked: tuple[str | None, str | None],
 ) -> DataFrame:
-    """A row a group and cell (`engine.grid.OUTPUT`)."""
+    """Return a row for each group and cell (`engine.grid.OUTPUT`)."""
     seen = runs.read_commits(spark, location)
     seen.require_no_redaction()
     group, cluster = asked
@@ -151,25 +150,14 @@ def _sums() -> list[Column]:
     ]
 
 
-def _size(settings: GridSettings) -> int:
-    return len(settings.assignors) * len(settings.changes)
-
-
-def _cell(settings: GridSettings, number: int, sums: Mapping[str, Any]) -> GridCell:
-    """A cell that no row is of has no groups left: all their members are gone."""
-    names = GridCell.__slots__[2:]
-    return GridCell(
-        settings.assignors[number // len(settings.changes)],
-        settings.changes[number % len(settings.changes)].words,
-        **{name: int(sums.get(name) or 0) for name in names},
-    )
+def _cells(settings: GridSettings) -> list[tuple[str, str]]:
+    """Return assignor and change of each cell, by its number."""
+    return [(assignor, change.words) for assignor in settings.assignors for change in settings.changes]
 
 
 def _named_cells(rows: DataFrame, settings: GridSettings) -> DataFrame:
-    """The rows with the words of their cell."""
-    words = [_cell(settings, number, {}) for number in range(_size(settings))]
-    assignors = F.array(*(F.lit(each.assignor) for each in words))
-    changes = F.array(*(F.lit(each.change) for each in words))
+    """Add the words of their cell to the rows."""
+    assignors, changes = (F.array(*map(F.lit, words)) for words in zip(*_cells(settings), strict=True))
     place = F.col(engine.CELL) + 1
     return rows.select(
         F.element_at(assignors, place).alias("asked_assignor"), F.element_at(changes, place).alias("change"), "*"

@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Observation, Window
+from pyspark.sql import DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 
 from groupledger import tables
+from groupledger.config import Config
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
@@ -38,13 +39,12 @@ from groupledger.pipeline.accounts import (
     Account,
     accounts,
 )
-from groupledger.pipeline.cluster import gap_rows
-from groupledger.pipeline.described import last_snapshots
+from groupledger.pipeline.cluster import gap_rows, last_snapshots
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.few_records import FewRecords, few_records, gather
 from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
-from groupledger.pipeline.invocation import Timings
-from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_TELLING
+from groupledger.pipeline.invocation import Invocation, Timings
+from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_MARKING
 from groupledger.pipeline.past import (
     COPIES,
     KNOWN,
@@ -59,26 +59,15 @@ from groupledger.pipeline.past import (
 from groupledger.pipeline.reading import Reading, read_sources, union
 from groupledger.sinks import runs
 from groupledger.sinks.append import Written, append, digest_counts, digests
-from groupledger.sinks.current import current
-from groupledger.sinks.ledger import check_for_writing
+from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.locks import turn
 from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
+from groupledger.sinks.runs import LedgerView
 from groupledger.sources import offsets_log, snapshot_tables, topic_listings
-from groupledger.sources.snapshot_tables import SOURCE_KIND
+from groupledger.sources.opening import Arrivals, Arrived
+from groupledger.sources.snapshot_tables import SOURCE_KIND, SnapshotRows
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.pipeline.reading import SourceReading
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit, LedgerView
-    from groupledger.sources.opening import Arrivals, Arrived
-    from groupledger.sources.snapshot_tables import SnapshotRows
-
 
 NEW, ROWS_READ = "new", "rows"
 
@@ -99,17 +88,17 @@ class IngestSummary:
 
     @property
     def accounts(self) -> tuple[Account, ...]:
-        """What became of every record, by cluster."""
+        """Return the account of every record, by cluster."""
         return accounts(self.run.counts_in)
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Rows written, by table."""
+        """Return the rows written by table."""
         return {each.name: self.run.counts_out[each.name] for each in tables.TABLES if each.name in self.run.counts_out}
 
     @property
     def quarantined(self) -> int:
-        """Rejected rows of all sources; none where no run was made."""
+        """Return the number of rejected rows of all sources; none if no run was made."""
         if self.nothing_new:
             return 0
         return self.run.counts_out.get(tables.QUARANTINE.name, 0)
@@ -143,13 +132,13 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         attempt = _attempt(config, invocation, reading, guards)
     if (committed := runs.counted(spark, location, seen, attempt)) is not None:
         return IngestSummary(committed, True, timings.by_stage)
+    past = Past(spark, location, seen.commits, guards, reading.stated)
     if reading.may_be_empty and all(map(seen.last, guards)):
         last = _last(spark, location, seen, guards)
         if not reading.adds_to(last.inputs):
             with timings.stage("commit"):
-                note_nothing_new(spark, location, seen, reading, invocation)
+                note_nothing_new(past, seen, reading, invocation)
             return IngestSummary(last, False, timings.by_stage, nothing_new=True)
-    past = Past(spark, location, seen.commits, guards, reading.stated)
     with timings.stage("gather"):
         gather(spark, location, config.maintain)
     with timings.stage("plan"):
@@ -166,7 +155,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
 
 
 def _last(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView, guards: tuple[str, ...]) -> runs.Run:
-    """The last run under any of these guards."""
+    """Return the last run under any of these guards."""
     commit = max(filter(None, map(seen.last, guards)), key=lambda each: each.sequence)
     run = runs.read_commits(spark, location, commit.run_id).committed
     assert run is not None, f"run {commit.run_id} was committed, and is no longer"
@@ -191,7 +180,7 @@ def _read(work: Work, reading: Reading, timings: Timings) -> None:
 
 
 def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: tuple[str, ...]) -> runs.Attempt:
-    """The same files under the same limits are the same run, unless the caller names it."""
+    """Name the run after its files and limits, unless the caller names it."""
     settings = digest({"limits": {"max_record_bytes": config.limits.max_record_bytes}})
     derived = f"ingest-{digest([reading.digest, settings])[:16]}"
     return runs.Attempt(
@@ -283,18 +272,16 @@ class Work:
         """
         if self.few is not None:
             return self._counted(self.few.folded())
-        mine, tells_commits = self._mine(tables.LOG_RECORDS), self._may_be_worth_telling()
-        extent = touched(mine, tells_commits=tells_commits).persist()
+        mine = self._mine(tables.LOG_RECORDS)
+        appended = [written.rows for written in self.written if written.table == tables.LOG_RECORDS.name]
+        # an attempt that is made again has appended nothing here, and may be large
+        counts_commits = not appended or sum(appended) >= WORTH_MARKING
+        extent = touched(mine, counts_commits=counts_commits).persist()
         try:
-            new = self._take_positions(mine, extent, tells_commits=tells_commits)
+            new = self._take_positions(mine, extent, counts_commits=counts_commits)
             return self._folded(new, into_files=into_files) if new.number else None
         finally:
             extent.unpersist()
-
-    def _may_be_worth_telling(self) -> bool:
-        """Whether offset commits are to be told from other records; an attempt that is made again may be large."""
-        appended = [written.rows for written in self.written if written.table == tables.LOG_RECORDS.name]
-        return not appended or sum(appended) >= WORTH_TELLING
 
     def _folded(self, new: NewRecords, *, into_files: bool) -> Enveloped:
         given = fold_input(self.past, new, self._topics(), self.config.buckets)
@@ -315,9 +302,9 @@ class Work:
                 self.counts[f"{count.cluster_id}/{count.name}"] += count.rows
         return folded
 
-    def _take_positions(self, mine: DataFrame, extent: DataFrame, *, tells_commits: bool) -> NewRecords:
+    def _take_positions(self, mine: DataFrame, extent: DataFrame, *, counts_commits: bool) -> NewRecords:
         """Say first and last offset of each log partition that was read, and how many records are new."""
-        commits = F.sum(COMMITS) if tells_commits else F.lit(0)
+        commits = F.sum(COMMITS) if counts_commits else F.lit(0)
         ends = extent.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(
             F.min(FIRST_OFFSET), F.max(LAST_OFFSET), F.unix_millis(F.max(NEWEST)), F.sum(RECORDS), commits
         )
@@ -339,14 +326,14 @@ class Work:
         self.counts.update(few.counts())
 
     def known(self, reading: Reading) -> dict[str, Any]:
-        """Up to when each cluster of the ledger is known, for `runs.inputs`."""
-        before = known_before(self.past.spark, self.past.location, self.past.commits)
+        """Return up to when each cluster of the ledger is known, for `runs.inputs`."""
+        before = known_before(self.past)
         self.newest.add_left_out(reading)
         states = [newest(self._mine(tables.GROUP_SNAPSHOTS), c.OBSERVED_AT)] if self.given else []
         return inputs_of([before, self.newest.known(reading), *states])
 
     def _topics(self) -> DataFrame:
-        """All changes of topics that count, and those of this attempt."""
+        """Return all changes of topics that count, and those of this attempt."""
         mine = self._mine(tables.TOPIC_SNAPSHOTS)
         return self.past.current(tables.TOPIC_SNAPSHOTS).unionByName(mine)
 
@@ -366,7 +353,8 @@ class Work:
                 rows = union([*rows_of(table), *self._of_given(table), *more])
                 if rows is not None:
                     self._append(table, rows)
-        self._count_given()
+        for piece in self.given:
+            self.counts.update({f"{piece.cluster_id}/{name}": number for name, number in piece.counts()})
         unread = reading.rejected()  # counted while the good rows were read: only now is it known
         rejected = union([*rows_of(tables.QUARANTINE), *([] if unread is None else [unread])])
         if rejected is not None:
@@ -376,7 +364,7 @@ class Work:
         count_arrivals(reading, self.counts)
 
     def _of_given(self, table: tables.Table) -> list[DataFrame]:
-        """Rows from users' own tables; the changes between snapshots once these are written."""
+        """Return rows from users' own tables; the changes between snapshots once these are written."""
         if table is not tables.OWNERSHIP_CHANGES or not self.given:
             return of_table(self.given, table)
         groups, members = (
@@ -386,13 +374,8 @@ class Work:
         written = sum(each.rows for each in self.written if each.table == tables.GROUP_SNAPSHOTS.name)
         return [changes_of_ownership(self.past, groups, members, written)]
 
-    def _count_given(self) -> None:
-        for piece in self.given:
-            for name, number in piece.counts():
-                self.counts[f"{piece.cluster_id}/{name}"] += number
-
     def outcome(self, invocation: Invocation) -> runs.Outcome:
-        """What the attempt has to say. AssertionError where a record is not accounted for: a bug of ours."""
+        """Return what the attempt reports. Raises AssertionError if a record is not accounted for: a bug of ours."""
         for account in accounts(self.counts):
             if not account.balanced:
                 raise AssertionError(f"records of {account.cluster_id} unaccounted for: {account}")
@@ -402,7 +385,7 @@ class Work:
         rejected = rows[tables.QUARANTINE.name]
         over = rejected > self.config.limits.max_quarantined
         by_table = digests(self.written)
-        told = {
+        more = {
             runs.LATE_GROUPS: self.late_groups,
             STRAY_GROUPS: self.stray_groups,
             runs.MOST_MEMBERS: self.most_members,
@@ -410,7 +393,7 @@ class Work:
         }
         return runs.Outcome(
             counts_in=dict(self.counts),
-            counts_out={**rows, **told},
+            counts_out={**rows, **more},
             result_digest=result_digest(by_table),
             verdict="quarantine-over-limit" if over else "done",
             finished_at=invocation.now(),
@@ -418,7 +401,7 @@ class Work:
         )
 
     def _mine(self, table: tables.Table) -> DataFrame:
-        """What the attempt has written."""
+        """Read what the attempt has written."""
         return self.past.rows(table, self.attempt_id)
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
@@ -439,22 +422,19 @@ LAST_RUNS = 20
 """Runs that are merged: ingests of several clusters may overtake one another."""
 
 
-def known_before(spark: SparkSession, location: LedgerLocation, commits: tuple[Commit, ...]) -> dict[str, KnownUpTo]:
+def known_before(past: Past) -> dict[str, KnownUpTo]:
     """Return what was known of each cluster; of ingests that kept nothing, the records are asked once."""
+    commits = past.commits
     keeping = (commit.known for commit in reversed(commits) if commit.known is not None)
     found = together(known_in({KNOWN_KEY: json.loads(known)}) for known in islice(keeping, LAST_RUNS))
     ingested = {cluster for commit in commits for guard in commit.guards if (cluster := cluster_of(guard)) is not None}
     unsaid = sorted(ingested - found.keys())
-    return {**found, **(_recorded(spark, location, commits, unsaid) if unsaid else {})}
-
-
-def _recorded(
-    spark: SparkSession, location: LedgerLocation, commits: tuple[Commit, ...], clusters: list[str]
-) -> dict[str, KnownUpTo]:
-    records = newest(current(spark, location, LOG_RECORDS, commits), c.TIMESTAMP)
-    states = newest(current(spark, location, GROUP_SNAPSHOTS, commits), c.OBSERVED_AT)
-    found = together([dict.fromkeys(clusters, KnownUpTo()), records, states])
-    return {cluster: found[cluster] for cluster in clusters}
+    if not unsaid:
+        return found
+    moments = {LOG_RECORDS: c.TIMESTAMP, GROUP_SNAPSHOTS: c.OBSERVED_AT}
+    read = [newest(past.current(table), moment) for table, moment in moments.items()]
+    recorded = together([dict.fromkeys(unsaid, KnownUpTo()), *read])
+    return {**found, **{cluster: recorded[cluster] for cluster in unsaid}}
 
 
 def newest(rows: DataFrame, moment: str) -> dict[str, KnownUpTo]:
@@ -482,7 +462,7 @@ class NewestRead:
                     self.add((source.cluster_id, *each) for each in rows.newest_left_out().items())
 
     def known(self, reading: Reading) -> dict[str, KnownUpTo]:
-        """Up to when the ingest has read each cluster."""
+        """Return up to when the ingest has read each cluster."""
         found = {
             cluster: KnownUpTo(newest=from_millis(time))
             for (cluster, _), time in sorted(self._times.items(), key=itemgetter(1))
@@ -490,7 +470,7 @@ class NewestRead:
         return together([dict.fromkeys(reading.clusters, KnownUpTo()), found, self._of_clusters(reading)])
 
     def _of_clusters(self, reading: Reading) -> dict[str, KnownUpTo]:
-        """Of clusters that were read themselves: of those of which something is left, what was read least far."""
+        """Return clusters that were read themselves; if something is left of one, what was read least far."""
         found = dict(reading.known)
         for cluster, partitions in reading.behind.items():
             read = {partition: time for (of, partition), time in self._times.items() if of == cluster}
@@ -505,9 +485,7 @@ def inputs_of(known: Iterable[Mapping[str, KnownUpTo]]) -> dict[str, Any]:
     return {KNOWN_KEY: {cluster: each.as_json() for cluster, each in sorted(merged.items())}}
 
 
-def note_nothing_new(
-    spark: SparkSession, location: LedgerLocation, seen: LedgerView, reading: Reading, invocation: Invocation
-) -> None:
+def note_nothing_new(past: Past, seen: LedgerView, reading: Reading, invocation: Invocation) -> None:
     """Commit a run that says up to when nothing was new, if its sources can tell.
 
     It has no guard: no other run rests on it, and none has to yield to it. Where others commit all the time, the next
@@ -515,7 +493,7 @@ def note_nothing_new(
     """
     if not reading.known:
         return
-    inputs = {"sources": [], **inputs_of([known_before(spark, location, seen.commits), reading.known])}
+    inputs = {"sources": [], **inputs_of([known_before(past), reading.known])}
     now = invocation.now()
     attempt = runs.Attempt(
         run_id=f"{runs.NOTHING_NEW}-{digest([inputs, invocation.attempt_id])[:16]}",
@@ -528,7 +506,7 @@ def note_nothing_new(
     )
     outcome = runs.Outcome({}, {}, "", "done", invocation.now())
     try:
-        runs.commit(spark, location, attempt, seen.sequence, outcome)
+        runs.commit(past.spark, past.location, attempt, seen.sequence, outcome)
     except WriteConflict:
         return
 
@@ -551,7 +529,7 @@ class GivenRows:
     derived: bool = False  # no rows of a user's: they are not in the account
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """What became of the rows without a fault, by the names of `accounts`. Those the ledger has are duplicates."""
+        """Count the rows without a fault by the names of `accounts`. Those that the ledger has are duplicates."""
         if self.derived:
             return
         usable, new = self.watch.get[_USABLE], self.watch.get[_NEW]
@@ -561,7 +539,7 @@ class GivenRows:
 
 
 def given(current: Callable[[Table], DataFrame], cluster_id: str, tables: SnapshotRows) -> list[GivenRows]:
-    """The three tables of one source, beside the `current` ones of the ledger.
+    """Compare the three tables of one source with the `current` ones of the ledger.
 
     A snapshot is its id: one that the ledger has is not taken again.
     """
@@ -604,7 +582,7 @@ def _changes(counts: DataFrame, known: DataFrame, groups: DataFrame) -> DataFram
 
 
 def _given(cluster_id: str, table: Table, marked: DataFrame) -> GivenRows:
-    """Counted behind the join: before its shuffle, a task that Spark has to run again would count once more."""
+    """Count behind the join: before its shuffle, a task that Spark has to run again would count once more."""
     watch = Observation()
     usable, new = F.count(F.lit(1)).alias(_USABLE), F.count_if(~F.col(KNOWN_ROWS)).alias(_NEW)
     return GivenRows(
@@ -613,19 +591,17 @@ def _given(cluster_id: str, table: Table, marked: DataFrame) -> GivenRows:
 
 
 def _marked(rows: DataFrame, known: DataFrame) -> DataFrame:
-    """The rows, and whether they stand in `known`, by its columns, nulls equal to nulls."""
+    """Mark the rows that are in `known`, by its columns, nulls equal to nulls."""
     left, right = rows.alias("given"), known.distinct().withColumn(KNOWN_ROWS, F.lit(True)).alias("said")
-    condition = F.lit(True)
-    for name in known.columns:
-        condition &= F.col(f"given.{name}").eqNullSafe(F.col(f"said.{name}"))
-    return left.join(right, condition, "left").select("given.*", F.col(KNOWN_ROWS).isNotNull().alias(KNOWN_ROWS))
+    same = F.expr(" AND ".join(f"given.{name} <=> said.{name}" for name in known.columns))
+    return left.join(right, same, "left").select("given.*", F.col(KNOWN_ROWS).isNotNull().alias(KNOWN_ROWS))
 
 
 def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame, written: int = 0) -> DataFrame:
-    """Rows of `ownership_changes` (without the attempt) of every group with a new snapshot, from all its snapshots.
+    """Return rows of `ownership_changes` (without the attempt) of groups with a new snapshot, from all their snapshots.
 
     `groups` and `members` are new rows of the users' tables; they may be late, so all changes of a group are derived
-    anew (`sinks.current`). `written`: how many snapshots this attempt has written.
+    again (`tables.views`). `written`: how many snapshots this attempt has written.
     """
     group = [c.CLUSTER_ID, c.GROUP_ID]
     touched = groups.select(*group).distinct()
@@ -640,7 +616,7 @@ def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame, writ
 
 
 def of_table(pieces: Iterable[GivenRows], table: Table) -> list[DataFrame]:
-    """The new rows of one table."""
+    """Return the new rows of one table."""
     return [piece.new for piece in pieces if piece.table is table]
 
 
@@ -656,12 +632,12 @@ def count_arrivals(reading: Reading, counts: Counter[str]) -> None:
     A task that Spark ran again saw them again: of a cluster whose account does not add up they are counted by queries
     of their own, and only then the account is judged.
     """
-    seen = {cluster_id: _of_cluster(reading, cluster_id, _observed) for cluster_id in reading.clusters}
+    seen = {cluster_id: _of_cluster(reading, cluster_id, Arrivals.observed) for cluster_id in reading.clusters}
     for cluster_id, first in seen.items():
         counts.update(first)
         if not all(each.balanced for each in accounts(counts) if each.cluster_id == cluster_id):
             counts.subtract(first)
-            counts.update(_of_cluster(reading, cluster_id, _counted))
+            counts.update(_of_cluster(reading, cluster_id, Arrivals.counted))
 
 
 def count_rejected(rejected: DataFrame, reading: Reading, counts: Counter[str]) -> None:
@@ -685,7 +661,7 @@ def count_listed(listed: DataFrame, counts: Counter[str]) -> None:
 
 def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arrived]) -> Counter[str]:
     found: Counter[str] = Counter({f"{cluster_id}/{name}": 0 for name in (LINES, ROWS, BLANK)})
-    for arrivals in _arrivals(reading.sources, cluster_id):
+    for arrivals in (each for source in reading.sources if source.cluster_id == cluster_id for each in source.arrivals):
         arrived = ask(arrivals)
         found[f"{cluster_id}/{LINES if arrivals.of_lines else ROWS}"] += arrived.entries
         found[f"{cluster_id}/{BLANK}"] += arrived.blank
@@ -696,13 +672,41 @@ def _of_cluster(reading: Reading, cluster_id: str, ask: Callable[[Arrivals], Arr
     return found
 
 
-def _arrivals(sources: Iterable[SourceReading], cluster_id: str) -> list[Arrivals]:
-    return [each for source in sources if source.cluster_id == cluster_id for each in source.arrivals]
+# Follow the sources: ingest again and again, each time as a run of its own, until stopped.
+#
+# Where a running cluster is read from stands in `runs` alone (decision 0099): whatever ends a follower, the next one
+# continues behind the last run that was committed.
+
+PASSING = frozenset({"KAFKA_UNREACHABLE", "KAFKA_FAILED", "LOG_MOVED", "SOURCES_CHANGED", "WRITE_CONFLICT"})
+"""Faults that are worth another try: a broker that restarts, a log that is cut, another ingest that was first."""
 
 
-def _observed(arrivals: Arrivals) -> Arrived:
-    return arrivals.observed()
+def follow(
+    once: Callable[[], IngestSummary],
+    every: float,
+    failures: int,
+    seconds: Callable[[], float],
+    stopped: Callable[[float], bool],
+    failed: Callable[[Fault], None],
+) -> Iterator[IngestSummary]:
+    """Ingest `once` and again, `every` so many seconds from one beginning to the next; give what each ingest did.
 
-
-def _counted(arrivals: Arrivals) -> Arrived:
-    return arrivals.counted()
+    `failures`: so many in a row are tolerated. `stopped` waits for the rest of a turn and says whether to end. If
+    `max_records` left something, or an ingest took as long as a turn, the next one follows at once. A passing fault is
+    passed to `failed`, and the next turn tries again; it is raised if it is one too many in a row, as is any other.
+    """
+    failed_ones = 0
+    while True:
+        began, at_once = seconds(), False
+        try:
+            summary = once()
+        except Fault as fault:
+            failed_ones += 1
+            if fault.code not in PASSING or failed_ones > failures:
+                raise
+            failed(fault)
+        else:
+            failed_ones, at_once = 0, any(summary.left.values())
+            yield summary
+        if stopped(0.0 if at_once else max(0.0, began + every - seconds())):
+            return

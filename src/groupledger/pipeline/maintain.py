@@ -1,4 +1,4 @@
-"""Maintain: rows that count for nobody go, rows that count come together, files that are nobody's go. Safe beside jobs.
+"""Delete rows of dead attempts, compact live ones, remove unreferenced files; safe beside running jobs.
 
 What is removed is never a row that counts or could ever count: an attempt is first given up in `runs`, by the same
 compare-and-set that a commit is made by, and only then its rows go (and those that retention names). An attempt that is
@@ -8,38 +8,27 @@ slow is not dead; one that is given up while it lives finds so at its commit, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial, reduce
-from typing import TYPE_CHECKING
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import Config, RedactionSettings
 from groupledger.core.moments import iso
 from groupledger.engine.renaming import KIND, MARK, NAME, SURROGATE, closed, with_surrogates
 from groupledger.pipeline.erasure import Erasure, short
-from groupledger.pipeline.invocation import Timings
+from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import due, forgetting
 from groupledger.sinks import runs, upkeep
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import check_for_writing
+from groupledger.sinks.ledger import LedgerLocation, check_for_writing
 from groupledger.sinks.refusals import engine_errors_as_faults
 from groupledger.sinks.upkeep import Aside, Lease, erase, set_aside
-from groupledger.tables import BY_NAME, GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES
+from groupledger.tables import BY_NAME, GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import Config, RedactionSettings
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
 
 MAINTAIN = "maintain"
 
@@ -75,7 +64,7 @@ class MaintainSummary:
 
     @property
     def rows_removed(self) -> int:
-        """Of all tables."""
+        """Return the rows removed from all tables."""
         return sum(each.rows_removed for each in self.tables)
 
 
@@ -96,20 +85,14 @@ def maintain(
     """
     with engine_errors_as_faults(location):
         check_for_writing(spark, location, {RUNS, *tables})
-        lease = _lease(config, invocation)
+        attempt = runs.Attempt(MAINTAIN, invocation.attempt_id, MAINTAIN, {}, "", "", invocation.now())
+        lease = Lease(attempt, timedelta(minutes=config.maintain.lease_minutes))
         lease.take(spark, location, invocation.now())
         work = _Work(spark, location, config, invocation, lease, tables)
         try:
             return work.done(redact=redact)
         finally:
             lease.release(spark, location)
-
-
-def _lease(config: Config, invocation: Invocation) -> Lease:
-    attempt = runs.Attempt(
-        MAINTAIN, invocation.attempt_id, MAINTAIN, {}, config_digest="", code_digest="", started_at=invocation.now()
-    )
-    return Lease(attempt, timedelta(minutes=config.maintain.lease_minutes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +168,7 @@ class _Work:
         runs.commit(self.spark, self.location, attempt, seen.sequence, outcome)
 
     def _gone(self, stored: Mapping[tuple[str, str], int]) -> Mapping[str, Sequence[str]]:
-        """By table, the attempts whose rows are there and count for nobody, now and for ever."""
+        """Return by table the attempts whose rows are there and can never count."""
         dead, removed = runs.given_up(self.spark, self.location), runs.removals(self.spark, self.location)
         found: defaultdict[str, list[str]] = defaultdict(list)
         for table, attempt in sorted(stored):
@@ -194,7 +177,7 @@ class _Work:
         return found
 
     def _kept_up(self, table: Table, gone: Sequence[str], timings: Timings) -> TableUpkeep:
-        """One table."""
+        """Remove dead rows of one table, gather its files, and vacuum it."""
         settings = self.config.maintain
         self.lease.renew(self.spark, self.location, self.invocation.now())
         before = upkeep.size(self.spark, self.location, table)
@@ -259,25 +242,19 @@ class Redaction:
     buckets: int
 
     def done(self, now: datetime) -> int:
-        """Begin, or go on with one that was cut off; do it, and commit. How many tables were overwritten."""
+        """Begin, or continue one that was cut off, and commit; return how many tables were overwritten."""
         seen = runs.read_commits(self.spark, self.location)
         if not seen.redacting:
-            self._commit(seen, now, self._beginning(seen), {BEGUN: 1})
+            records = [commit.attempt_id for commit in seen.commits if LOG_RECORDS.name in commit.counts_out]
+            self._commit(seen, now, records, {BEGUN: 1})
             seen = runs.read_commits(self.spark, self.location)
         series = sum(BEGUN in commit.counts_out for commit in seen.commits)
         overwritten = self._overwrite(series)
-        self._commit(runs.read_commits(self.spark, self.location), now, {}, {})
+        self._commit(runs.read_commits(self.spark, self.location), now, [], {})
         return overwritten
 
-    def _beginning(self, seen: runs.LedgerView) -> dict[str, list[str]]:
-        """The attempts whose records go: all that counted."""
-        return {
-            LOG_RECORDS.name: [commit.attempt_id for commit in seen.commits if LOG_RECORDS.name in commit.counts_out]
-        }
-
-    def _commit(
-        self, seen: runs.LedgerView, now: datetime, removed: Mapping[str, list[str]], counts: Mapping[str, int]
-    ) -> None:
+    def _commit(self, seen: runs.LedgerView, now: datetime, records: list[str], counts: Mapping[str, int]) -> None:
+        """Commit that the records of these attempts go: all that counted."""
         guards = {guard for commit in seen.commits for guard in commit.guards} | {runs.REDACTION}
         number = f"{seen.sequence + 1}"
         attempt = replace(
@@ -287,8 +264,9 @@ class Redaction:
             kind="redact",
             guards=tuple(sorted(guards)),
         )
-        told = {**counts, **forgetting(self.spark, self.location, list(removed.get(LOG_RECORDS.name, [])))}
-        outcome = runs.Outcome({}, told, result_digest="", verdict="done", finished_at=now, removed=removed)
+        counts = {**counts, **forgetting(self.spark, self.location, records)}
+        removed = {LOG_RECORDS.name: records} if counts.get(BEGUN) else {}
+        outcome = runs.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
         runs.commit(self.spark, self.location, attempt, seen.sequence, outcome)
 
     def _overwrite(self, series: int) -> int:
@@ -306,7 +284,7 @@ class Redaction:
         return written
 
     def _names(self) -> DataFrame:
-        """Every name in the ledger that is no surrogate yet, with its group and the column it stands in."""
+        """Return every name in the ledger that is no surrogate yet, with its group and its column."""
         members = self.location.rows(self.spark, MEMBER_SNAPSHOTS)
         pieces = [
             members.select(*_GROUP, F.lit(kind).alias(KIND), F.col(kind).alias(NAME)) for kind in sorted(self._kinds())
@@ -324,7 +302,7 @@ class Redaction:
         return {kind for kind, wanted in chosen.items() if wanted} or {c.MEMBER_ID}
 
     def redacted(self, table: Table, rows: DataFrame, names: DataFrame, series: int) -> DataFrame:
-        """The rows of a table without names; the same frame where the table has none."""
+        """Return the rows of a table without names; the same frame if the table has none."""
         if table is GROUP_HEADS:
             return rows.withColumn(c.STATE, closed(F.col(c.STATE)))
         kinds = self._kinds()
@@ -341,12 +319,12 @@ class Redaction:
 
 
 def may_change(table: Table) -> bool:
-    """Whether a redaction rewrites or removes rows of the table, whatever is chosen to be replaced."""
+    """Return whether a redaction rewrites or removes rows of the table, whatever is chosen to be replaced."""
     return table is GROUP_HEADS or not {*NAMES, *TEXTS, *BYTES, c.USER_DATA}.isdisjoint(table.columns)
 
 
 def _renamed(rows: DataFrame, name: str, names: DataFrame, series: int) -> DataFrame:
-    """The rows with a column of names replaced; what has no surrogate, and is none, is erased."""
+    """Replace a column of names; what has no surrogate, and is none, is erased."""
     own = names.where(F.col(KIND) == NAMES[name]).select(*_GROUP, F.col(NAME).alias(name), SURROGATE)
     joined = rows.join(own, [*_GROUP, name], "left")
     kept = F.when(F.col(name).isNull() | F.col(name).rlike(_SURROGATE), F.col(name))

@@ -1,9 +1,9 @@
 """Count offset commits in the JVM: of most of a log's records, the fold needs nothing but their number.
 
-A commit is left out of the fold where it cannot matter there. It decodes, so that it is not quarantined; no other
-record of its log partition has its offset, so that it is not part of a rewritten log; its group starts from its last
-head, in one log partition, so that nothing is folded again and nothing is to be decided about the group's home. What
-matters is where the group's last record is: its head says so. If that is a commit, one stands for all.
+A commit is left out of the fold where it cannot matter there. No other record of its log partition has its offset, so
+that it is not part of a rewritten log; its group starts from its last head, in one log partition, so that nothing is
+folded again and nothing is to be decided about the group's home. What matters is where the group's last record is: its
+head says so. If that is a commit, one stands for all.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as F
 
 from groupledger.core.history import home_of, possible_counts
-from groupledger.core.wire.codec import INT16
-from groupledger.core.wire.offsets_log import LogKey, LogRecord, OffsetCommit, RecordKind, encode
+from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.pipeline.past import GROUP, Past, forgotten_ends
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS
 from groupledger.tables import columns as c
@@ -26,25 +25,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-WORTH_TELLING = 50_000
-"""Records of an ingest from which on its offset commits are told apart: fewer cost less than the two queries that it
-takes."""
+WORTH_MARKING = 50_000
+"""Records of an ingest from which on its offset commits are kept from the fold: fewer cost less than the two queries
+that this takes."""
 
 COMMITS, IS_COMMIT = "commits", "is_commit"
 _LAST_OTHER, _LAST_TIME, _KEPT = "last_other_offset", "last_time", "kept"
-_LONGEST_TEXT = 249
-"""Bytes of the longest text that is told: of a topic's name in Kafka. A longer one, of metadata, is for the decoder."""
-_LONGEST_COMPACT_TEXT = 126
-_LONGEST_GROUP = (1 << 15) - 1
-_LENGTHS = b"".join(map(INT16.pack, range(_LONGEST_TEXT + 2))).hex()
-"""Every length as Kafka writes it: two bytes, cut from here, are compared where a number would have to be parsed."""
-_NO_FIELDS, _TOPIC_ID = "X'00'", "X'010010'"
-"""How the tagged fields of a commit of version 4 begin: there are none; one, numbered 0, of 16 bytes."""
+_COMMIT = OFFSET_COMMITS[-1]
+"""How the key of a commit begins, but for those of Kafka before 0.9: the fold counts them."""
 _BLOCK_BITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class RecordsToFold:
     """The `records` of `log_records` that a fold has to see, and for each group that ends in a commit one that stands
     for it (`ends`).
 
@@ -56,16 +49,16 @@ class Spared:
     commits: Mapping[str, int] = field(default_factory=dict)
 
 
-def told(records: DataFrame) -> DataFrame:
-    """Add IS_COMMIT to rows of `log_records`: whether it is an offset commit that `offsets_log.decode` reads as one.
-
-    Of versions 3 and 4: earlier ones were written up to Kafka 2.0, and with a time of expiry. They are for the decoder.
-    """
-    return records.withColumn(IS_COMMIT, F.expr(f"coalesce({_is_commit()}, false)"))
+def mark_commits(records: DataFrame) -> DataFrame:
+    """Add IS_COMMIT to rows of `log_records`: whether it is an offset commit of a group, and no tombstone."""
+    is_commit = (
+        (F.substring(c.KEY, 1, 2) == F.lit(_COMMIT)) & F.col(c.VALUE).isNotNull() & F.col(c.GROUP_ID).isNotNull()
+    )
+    return records.withColumn(IS_COMMIT, F.coalesce(is_commit, F.lit(False)))
 
 
 def extent_of_commits() -> list[Column]:
-    """Aggregates of `told` records by group and log partition: number of commits, and what stands last."""
+    """Return aggregates of marked records by group and log partition: number of commits, and what stands last."""
     return [
         F.count_if(IS_COMMIT).alias(COMMITS),
         F.max(F.when(~F.col(IS_COMMIT), F.col(c.OFFSET))).alias(_LAST_OTHER),
@@ -73,7 +66,7 @@ def extent_of_commits() -> list[Column]:
     ]
 
 
-def spared(new: DataFrame, extent: DataFrame, unsettled: DataFrame) -> Spared:
+def records_to_fold(new: DataFrame, extent: DataFrame, unsettled: DataFrame) -> RecordsToFold:
     """Leave the commits out of `new` records, but for `unsettled` groups and log partitions with an offset twice.
 
     `extent` has the aggregates of `extent_of_commits`; it is read several times, and `unsettled` (cluster and group)
@@ -85,16 +78,16 @@ def spared(new: DataFrame, extent: DataFrame, unsettled: DataFrame) -> Spared:
         kept = kept.unionByName(extent.where(_at(twice)).select(*GROUP)).distinct()
     marked = extent.join(kept.withColumn(_KEPT, F.lit(True)), GROUP, "left").fillna(False, [_KEPT])
     counts = marked.where(F.col(COMMITS) > 0).groupBy(c.CLUSTER_ID, _KEPT).agg(F.sum(COMMITS)).collect()
-    rows = told(new)
+    rows = mark_commits(new)
     records = rows.where(~F.col(IS_COMMIT))
     if any(is_kept for _, is_kept, _ in counts):
         records = records.unionByName(rows.where(IS_COMMIT).join(kept, GROUP, "left_semi"))
     left_out = {cluster_id: number for cluster_id, is_kept, number in counts if not is_kept}
-    return Spared(records.drop(IS_COMMIT), _ends(marked.where(~F.col(_KEPT))), left_out)
+    return RecordsToFold(records.drop(IS_COMMIT), _ends(marked.where(~F.col(_KEPT))), left_out)
 
 
 def _offsets_twice(new: DataFrame) -> list[tuple[str, int]]:
-    """The log partitions that have several records at one offset.
+    """Return the log partitions that have several records at one offset.
 
     Offsets are noted as bits of blocks: as many rows as offsets would have to be shuffled otherwise.
     """
@@ -117,65 +110,16 @@ def _at(places: Sequence[tuple[str, int]]) -> Column:
 
 
 def _ends(extent: DataFrame) -> DataFrame:
-    """A commit at the last offset of each group that ends in one; any will do that decodes."""
-    length = F.unhex(F.lpad(F.hex(F.octet_length(c.GROUP_ID)), 4, "0"))
-    key, value = encode(
-        LogRecord(
-            LogKey(RecordKind.OFFSET_COMMIT, 1, "", {"topic": "", "partition": 0}),
-            0,
-            OffsetCommit(0, None, "", 0, None, None),
-        )
-    )
+    """Return a commit at the last offset of each group that ends in one; any will do."""
     is_last = F.coalesce(F.col(_LAST_OTHER) < F.col(LAST_OFFSET), F.lit(True))
     return extent.where(is_last & (F.col(COMMITS) > 0)).select(
         *GROUP,
         c.LOG_PARTITION,
         F.col(LAST_OFFSET).alias(c.OFFSET),
         F.col(_LAST_TIME).alias(c.TIMESTAMP),
-        F.concat(F.lit(key[:2]), length, F.encode(c.GROUP_ID, "UTF-8"), F.lit(key[4:])).alias(c.KEY),
-        F.lit(value).alias(c.VALUE),
+        F.lit(_COMMIT).alias(c.KEY),
+        F.lit(b"").alias(c.VALUE),
     )
-
-
-def _is_commit() -> str:
-    """In SQL, since each part of a Column would cost calls into the JVM. HotSpot compiles no method of 8,000 bytes and
-    more of code, and Spark makes one of all of it."""
-    size, version = f"octet_length({c.VALUE})", f"substring({c.VALUE}, 1, 2)"
-    third = _text(c.VALUE, "15", f"{size} - 24")
-    fourth = f"{_flexible(f'{size} - 24', _NO_FIELDS)} OR {_flexible(f'{size} - 42', _TOPIC_ID)}"
-    value = f"CASE {version} WHEN {_int16(3)} THEN {third} WHEN {_int16(4)} THEN {fourth} END"
-    return f"substring({c.KEY}, 1, 2) = {_int16(1)} AND {_key()} AND {value}"
-
-
-def _key() -> str:
-    """Whether the key goes on with the group, a topic and a partition, and ends there."""
-    group = f"octet_length({c.GROUP_ID})"
-    topic = _text(c.KEY, f"{group} + 5", f"octet_length({c.KEY}) - {group} - 10")
-    return f"{group} <= {_LONGEST_GROUP} AND {topic}"
-
-
-def _text(of: str, at: str, size: str) -> str:
-    """Whether a text of so many bytes stands at this position (from 1), behind its length in two bytes."""
-    length = f"substring({of}, {at}, 2) = substring(X'{_LENGTHS}', 2 * ({size}) + 1, 2)"
-    return f"(({size}) BETWEEN 0 AND {_LONGEST_TEXT} AND {length} AND {_is_utf8(of, f'{at} + 2', size)})"
-
-
-def _flexible(size: str, tail: str) -> str:
-    """Whether metadata of so many bytes stand where version 4 has them, and tagged fields begin as `tail` behind."""
-    value = c.VALUE
-    length = f"substring({value}, 15, 1) = substring(X'{_LENGTHS}', 2 * ({size}) + 4, 1)"
-    tagged = f"substring({value}, 24 + ({size}), octet_length({tail})) = {tail}"
-    return (
-        f"(({size}) BETWEEN 0 AND {_LONGEST_COMPACT_TEXT} AND {length} AND {tagged} AND {_is_utf8(value, '16', size)})"
-    )
-
-
-def _is_utf8(of: str, at: str, size: str) -> str:
-    return f"(({size}) = 0 OR is_valid_utf8(cast(substring({of}, {at}, {size}) AS string)))"
-
-
-def _int16(number: int) -> str:
-    return f"X'{INT16.pack(number).hex()}'"
 
 
 # Which log partition is the home of a group whose records stand in several.
@@ -202,7 +146,7 @@ class LastHead(NamedTuple):
 
 
 def homes(past: Past, touched: DataFrame, contested: Mapping[GroupName, LastHead | None]) -> dict[GroupName, int]:
-    """The home of each contested group. `touched`: records of the new input by group and log partition.
+    """Return the home of each contested group. `touched`: records of the new input by group and log partition.
 
     A group of which records were removed by retention or redaction stays where it is: what they said could not be
     folded again, and the records that are left are no evidence.
@@ -227,7 +171,7 @@ def homes(past: Past, touched: DataFrame, contested: Mapping[GroupName, LastHead
 
 
 def _records(past: Past, touched: DataFrame, groups: Sequence[GroupName]) -> Mapping[GroupName, Mapping[int, int]]:
-    """Number of records of each group by log partition, old and new."""
+    """Return number of records of each group by log partition, old and new."""
     new = touched.select(*GROUP, c.LOG_PARTITION, RECORDS)
     counted = [new]
     if not past.empty:
@@ -245,7 +189,7 @@ def _records(past: Past, touched: DataFrame, groups: Sequence[GroupName]) -> Map
 def _witnesses(
     past: Past, touched: DataFrame, cluster_id: str, contested: Iterable[GroupName]
 ) -> list[tuple[str, int]]:
-    """Groups of the cluster that were seen in one log partition only, and which one."""
+    """Return groups of the cluster that were seen in one log partition only, and which one."""
     seen = touched.select(*GROUP, c.LOG_PARTITION)
     if not past.empty:
         seen = seen.union(past.current(GROUP_HEADS).select(*GROUP, c.LOG_PARTITION))

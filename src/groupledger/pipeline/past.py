@@ -5,32 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import reduce
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.config import RetentionSettings
 from groupledger.core.history import OTHER_LOG_PARTITION
-from groupledger.core.log.plan import Range, overlapping, united
+from groupledger.core.log.plan import LogPlace, Range, Ranges, overlapping, united
 from groupledger.sinks import runs
 from groupledger.sinks.current import current, written_by
+from groupledger.sinks.ledger import LedgerLocation
 from groupledger.sinks.location import LedgerFault
-from groupledger.sinks.runs import committed_before
-from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE
+from groupledger.sinks.runs import Commit, LedgerView, committed_before
+from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE, Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.config import RetentionSettings
-    from groupledger.core.log.plan import LogPlace, Ranges
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Commit, LedgerView
-    from groupledger.tables import Table
-
 
 GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 STRAY_GROUPS = "stray_groups"
@@ -42,12 +31,12 @@ _GUARD = "/ingest"
 def require_facts(seen: runs.LedgerView, location: LedgerLocation) -> None:
     """Raise LedgerFault("NOTHING_INGESTED") where no ingest was ever committed: there is nothing to compute from."""
     if all(commit.kind != runs.INGEST for commit in seen.commits):
-        told = f"nothing was ever ingested into the ledger at {location}"
-        raise LedgerFault("NOTHING_INGESTED", f"{told}: run `groupledger ingest` first, and see that it succeeds")
+        what = f"nothing was ever ingested into the ledger at {location}"
+        raise LedgerFault("NOTHING_INGESTED", f"{what}: run `groupledger ingest` first, and see that it succeeds")
 
 
 def guard_of(cluster_id: str) -> str:
-    """What no two ingests of a cluster commit side by side."""
+    """Return the guard that no two ingests of a cluster commit side by side."""
     return f"{cluster_id}{_GUARD}"
 
 
@@ -71,25 +60,24 @@ class Past:
 
     @property
     def clusters(self) -> list[str]:
-        """The clusters of the ingest."""
+        """Return the clusters of the ingest."""
         return [cluster for guard in self.guards if (cluster := cluster_of(guard)) is not None]
 
     @property
     def empty(self) -> bool:
-        """Whether no ingest of these clusters was committed."""
+        """Return whether no ingest of these clusters was committed."""
         return not any(guard in commit.guards for commit in self.commits for guard in self.guards)
 
     def rows(self, table: Table, *attempts: str) -> DataFrame:
-        """The rows of these attempts in a table."""
+        """Return the rows of these attempts in a table."""
         return self.location.rows(self.spark, table, attempts).where(written_by(attempts))
 
     def current(self, table: Table, attempts: Collection[str] | None = None) -> DataFrame:
-        """The rows of a table that count; with `attempts` those of these."""
+        """Return the rows of a table that count; with `attempts` those of these."""
         return current(self.spark, self.location, table, self.commits, attempts)
 
     def reads(self) -> dict[str, Ranges] | None:
-        """By attempt, the first and last offset of each log partition of which it wrote records; None: one that wrote
-        some does not say."""
+        """Return by attempt the first and last offset of each log partition that it read; None: one does not say."""
         found: dict[str, Ranges] = {}
         for commit in self.commits:
             if commit.read is not None:
@@ -104,11 +92,17 @@ class Past:
 
     @property
     def met_strays(self) -> list[str]:
-        """The attempts that met strays."""
-        return [commit.attempt_id for commit in self.commits if _met_strays(commit)]
+        """Return the attempts that met strays."""
+        counted = f"/quarantined.{OTHER_LOG_PARTITION}"
+        return [
+            commit.attempt_id
+            for commit in self.commits
+            if commit.counts_out.get(STRAY_GROUPS)
+            or any(number and name.endswith(counted) for name, number in commit.counts_in.items())
+        ]
 
     def strayed(self) -> DataFrame | None:
-        """The groups of these clusters of which an earlier ingest met strays; None: none did."""
+        """Return the groups of these clusters of which an earlier ingest met strays; None: none did."""
         attempts = self.met_strays
         if not attempts:
             return None
@@ -121,17 +115,9 @@ class Past:
         )
 
 
-def _met_strays(commit: Commit) -> bool:
-    counted = f"/quarantined.{OTHER_LOG_PARTITION}"
-    return bool(commit.counts_out.get(STRAY_GROUPS)) or any(
-        number and name.endswith(counted) for name, number in commit.counts_in.items()
-    )
-
-
 # Which records an earlier ingest has. Looked for only where offsets lie in ranges that `runs` says were read.
 #
-# A scheduled ingest brings offsets that no ingest read, so that none of `log_records` is opened for it. Where some of
-# the
+# A scheduled ingest brings offsets that no ingest read, so that none of `log_records` is opened for it. If some of the
 # new offsets were read, only the attempts that read them are.
 
 COPIES, KNOWN, MAYBE = "copies", "known", "maybe_known"
@@ -144,8 +130,10 @@ _RANGES = f"map<string,array<struct<{c.FROM_OFFSET}:bigint,{c.OFFSET}:bigint>>>"
 
 
 def sorted_out(past: Past, records: DataFrame) -> DataFrame:
-    """Each position and content once, with COPIES; MAYBE where it has to be looked for, else KNOWN says all there is
-    to say: true where its records were removed since they were read."""
+    """Return each position and content once, with COPIES; MAYBE if it has to be looked for, else whether it is KNOWN.
+
+    It is without a look if its records were removed since they were read.
+    """
     copies = F.count(F.lit(1)).alias(COPIES), F.max(c.LEADER_EPOCH).alias(c.LEADER_EPOCH)
     rows = records.groupBy(*POSITION_AND_CONTENT).agg(*copies)
     if past.empty:
@@ -156,22 +144,24 @@ def sorted_out(past: Past, records: DataFrame) -> DataFrame:
 
 
 def looked_for(past: Past, maybe: DataFrame) -> DataFrame:
-    """The rows of `sorted_out` that are MAYBE known, decided; `maybe` is read twice, so it should be persisted."""
+    """Decide the rows of `sorted_out` that are MAYBE known; `maybe` is read twice, so it should be persisted."""
     extents = maybe.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(F.min(c.OFFSET), F.max(c.OFFSET)).collect()
     wanted: dict[LogPlace, Range] = {(cluster, at): (first, last) for cluster, at, first, last in extents}
     offsets = [offset for extent in wanted.values() for offset in extent]
     within = F.col(c.OFFSET).between(min(offsets), max(offsets)) if offsets else F.lit(False)
     read = past.current(LOG_RECORDS, _attempts(past, wanted)).where(within)
     known = read.select(*POSITION_AND_CONTENT).alias(KNOWN)
-    same = [F.col(f"{MAYBE}.{name}").eqNullSafe(F.col(f"{KNOWN}.{name}")) for name in POSITION_AND_CONTENT]
-    joined = maybe.drop(KNOWN).alias(MAYBE).join(known, reduce(lambda one, other: one & other, same), "left")
+    same = F.expr(" AND ".join(f"{MAYBE}.{name} <=> {KNOWN}.{name}" for name in POSITION_AND_CONTENT))
+    joined = maybe.drop(KNOWN).alias(MAYBE).join(known, same, "left")
     found = F.col(f"{KNOWN}.{c.OFFSET}").isNotNull().alias(KNOWN)
     return joined.select(f"{MAYBE}.*", found).withColumn(MAYBE, F.lit(False))
 
 
 def _was_read(past: Past) -> Column:
-    """Whether the position is in a range that was read. The ranges are one literal: thousands of them would take as
-    many calls into the JVM."""
+    """Return whether the position is in a range that was read.
+
+    The ranges are one literal: thousands of them would take as many calls into the JVM.
+    """
     reads = past.reads()
     if reads is None:
         return F.lit(True)
@@ -188,7 +178,7 @@ def _was_read(past: Past) -> Column:
 
 
 def _attempts(past: Past, wanted: Mapping[LogPlace, Range]) -> list[str] | None:
-    """The attempts that read any of the offsets; None: any may have."""
+    """Return the attempts that read any of the offsets; None: any may have."""
     reads = past.reads()
     attempts = None if reads is None else sorted(overlapping(reads, wanted))
     return None if attempts is None or len(attempts) > _NAMED else attempts
@@ -197,8 +187,7 @@ def _attempts(past: Past, wanted: Mapping[LogPlace, Range]) -> list[str] | None:
 # Retention: which runs' rows a table no longer keeps, and what an ingest must know of records that are gone.
 #
 # The rows of an attempt in a table stay or go together, so that the doctor can still account for every row. Of the raw
-# log and of quarantine they go once they are old; of any other table once, besides, no reader sees one of them any
-# more:
+# log and of quarantine they go once they are old; of any other table once, in addition, no reader sees one of them:
 # what current results rest on stays. Heads of groups, which the next ingest starts from, and `runs` stay for ever.
 
 FORGOTTEN = "forgotten."
@@ -215,7 +204,7 @@ def due(
     seen: LedgerView,
     now: datetime,
 ) -> dict[str, list[str]]:
-    """By table, the committed attempts whose rows are there and are to go; tables with none are left out."""
+    """Return by table the committed attempts whose rows are to be removed; tables with none are left out."""
     found: dict[str, list[str]] = {}
     for setting in settings:
         table = BY_NAME[setting.table]
@@ -229,20 +218,20 @@ def due(
 
 
 def _seen(spark: SparkSession, location: LedgerLocation, table: Table, commits: tuple[Commit, ...]) -> set[str]:
-    """The attempts of which a reader sees a row."""
+    """Return the attempts of which a reader sees a row."""
     rows = current(spark, location, table, commits).select(c.ATTEMPT_ID).distinct()
     return {row[c.ATTEMPT_ID] for row in rows.collect()}
 
 
 def forgetting(spark: SparkSession, location: LedgerLocation, attempts: list[str]) -> dict[str, int]:
-    """What a commit says of the log partitions whose records of these attempts go."""
+    """Return what a commit records of the log partitions from which records of these attempts are removed."""
     rows = location.rows(spark, LOG_RECORDS).where(F.col(c.ATTEMPT_ID).isin(attempts))
     ends = rows.groupBy(c.CLUSTER_ID, c.LOG_PARTITION).agg(F.max(c.OFFSET)).collect()
     return {f"{FORGOTTEN}{cluster_id}/{partition}": last for cluster_id, partition, last in sorted(ends)}
 
 
 def forgotten_ends(commits: Iterable[Commit]) -> dict[str, int]:
-    """By `<cluster>/<log partition>`, the last offset whose record may have been removed."""
+    """Return by `<cluster>/<log partition>` the last offset whose record may have been removed."""
     ends: dict[str, int] = {}
     for commit in commits:
         for name, last in commit.counts_out.items():
@@ -253,8 +242,7 @@ def forgotten_ends(commits: Iterable[Commit]) -> dict[str, int]:
 
 
 def forgotten(commits: Iterable[Commit]) -> Column | None:
-    """Whether a record's position is one that was read, or passed over, before its records were removed; None: no
-    record was ever removed.
+    """Return whether a position was read, or passed over, before its records were removed; None: none ever was.
 
     Such a record is no news: what it said has been folded, or came too late for this ledger.
     """

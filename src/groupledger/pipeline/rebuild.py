@@ -1,7 +1,7 @@
 """Rebuild: rows that committed runs wrote and that are no longer there, made again from `log_records`.
 
 `runs` says how many rows each attempt wrote to each table, and a digest of all of them. A table that cannot be read is
-set aside and made anew, empty; then every attempt, in the order of the commits, gets its missing rows back, under its
+set aside and made again, empty; then every attempt, in the order of the commits, gets its missing rows back, under its
 own id: folded again for an ingest, computed again for an `assign`, derived again for `callbacks`. The digest says
 whether they are the same.
 """
@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger import tables
-from groupledger.config import SourceSettings
+from groupledger.config import Config, SourceSettings
 from groupledger.config.settings import TABLE
-from groupledger.core.digest import code_digest, result_digest, short_digest
+from groupledger.core.digest import code_digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
 from groupledger.engine import calls
@@ -28,26 +28,19 @@ from groupledger.engine.rows import RESULTS
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows
 from groupledger.pipeline.enveloped import Enveloped
-from groupledger.pipeline.erasure import Erasure
+from groupledger.pipeline.erasure import Erasure, RunRows
 from groupledger.pipeline.ingest import changes_of_ownership, given, of_table
+from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import READ_AT, read_sources, stated_partitions, union
 from groupledger.sinks import runs
-from groupledger.sinks.append import Written, digest_name, digests, measured, stamp, stored
+from groupledger.sinks.append import Written, measured, stamp, stored
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import check, check_for_writing, init, stands
+from groupledger.sinks.ledger import LedgerLocation, check, check_for_writing, init, stands
 from groupledger.sinks.refusals import RAW, damaged, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED, folder_of, move_aside
+from groupledger.tables import Table
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import Config
-    from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-
 
 RebuiltContents = dict[str, dict[str, Written]]
 """By table and attempt."""
@@ -72,7 +65,7 @@ class RebuildSummary:
 
 
 def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> RebuildSummary:
-    """Make the tables hold what the committed runs wrote. Done again, or after a kill, it goes on where it was.
+    """Make the tables hold what the committed runs wrote. Done again, or after a kill, it continues where it was.
 
     Raises Fault: LEDGER_MISSING; LEDGER_DAMAGED where a table cannot be read that is not made of others;
     TABLE_IN_THE_WAY, SOURCES_CHANGED, REBUILT_DIFFERENT with what to do.
@@ -96,7 +89,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
 
 
 def _contents(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written]:
-    """What stands in a table by attempt; of `runs`, where nothing has a digest, only that every byte can be read."""
+    """Measure a table by attempt; of `runs`, which has no digests, only read every byte."""
     if table is tables.RUNS:
         location.rows(spark, table).collect()
         return {}
@@ -104,8 +97,10 @@ def _contents(spark: SparkSession, location: LedgerLocation, table: Table) -> di
 
 
 def _readable(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written] | Fault:
-    """What stands in the table, nothing if it is not there, or why it cannot be read. Raises the Fault of another table
-    in its place, which is not touched."""
+    """Measure the table, empty if it is not there, or return why it cannot be read.
+
+    Raises the Fault of another table in its place, which is not touched.
+    """
     try:
         with engine_errors_as_faults(location):
             return _contents(spark, location, table) if stands(spark, location, table) else {}
@@ -143,80 +138,62 @@ class _Rebuild:
     def remade(self) -> Iterator[Remade]:
         """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
         for run in self.history:
-            short = [table for table in STAMPED if self._there(run, table) != run.counts_out.get(table.name, 0)]
+            there = RunRows.of(run, self.contents)
+            short = [table for table in STAMPED if there.number(table) != there.committed(table)]
             if not self.remaking.wrote(run):
                 continue
             if self.erasure.touches(run):
                 self.erasure.require_whole(run, short)
                 continue
-            self._require_raw(run, short)
-            if short or not self._same(run):
-                rows = self.remaking.made(run)
-                for table, again in self._again(run, short, rows).items():
-                    yield self._overwritten(run, table, again)
-                rows.release()
+            for table in short:
+                if table.name in RAW:  # made of nothing else: its log entry was cut, or is lost
+                    rows = f"of {there.committed(table)} rows of run {run.run_id!r} {there.number(table)}"
+                    raise damaged(table.name, f"{rows} are there")
+            if short or not there.all_same:
+                made = self.remaking.made(run)
+                for table, again in _again(there, short, made).items():
+                    overwrite_rows(again, self.location, table, F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id))
+                    self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
+                    yield Remade(table.name, run.run_id, RunRows.of(run, self.contents).number(table))
+                made.release()
 
-    def _require_raw(self, run: runs.Run, short: list[Table]) -> None:
-        """Raises Fault where rows are missing that are made of nothing else: their log entry was cut, or is lost."""
-        for table in short:
-            if table.name in RAW:
-                expected, there = run.counts_out.get(table.name, 0), self._there(run, table)
-                raise damaged(table.name, f"of {expected} rows of run {run.run_id!r} {there} are there")
 
-    def _again(self, run: runs.Run, short: list[Table], rows: RemadeRows) -> dict[Table, DataFrame]:
-        """Return the rows to write, by table: those that are missing, or all if others were changed as well.
+def _again(there: RunRows, short: list[Table], rows: RemadeRows) -> dict[Table, DataFrame]:
+    """Return the rows to write, by table: those that are missing, or all if others were changed as well.
 
-        Raises Fault("REBUILT_DIFFERENT") before anything is written if they are not the rows that the run committed.
-        """
-        filled = self._filled(run)
-        for chosen in (short, [*short, *(table for table in filled if table not in short)]):
-            made = {table: stamp(table, rows.of(table), run.attempt_id, run.schema_version) for table in chosen}
-            found = {table.name: measured(table, again).get(run.attempt_id) for table, again in made.items()}
-            if made and self._same(run, found):
-                return made
-        raise self._different(run)
+    Raises Fault("REBUILT_DIFFERENT") before anything is written if they are not the rows that the run committed.
+    """
+    run = there.run
+    filled = [table for table in STAMPED if there.number(table) and table.name not in RAW]
+    for chosen in (short, [*short, *(table for table in filled if table not in short)]):
+        made = {table: stamp(table, rows.of(table), run.attempt_id, run.schema_version) for table in chosen}
+        found = {table.name: measured(table, again).get(run.attempt_id) for table, again in made.items()}
+        both = {name: each for name, each in {**there.tables, **found}.items() if each is not None}
+        if made and RunRows(run, both).all_same:
+            return made
+    raise _different(there)
 
-    def _filled(self, run: runs.Run) -> list[Table]:
-        """The tables with rows of the attempt that can be made again: some row of one is not what was written."""
-        return [table for table in STAMPED if self._there(run, table) and table.name not in RAW]
 
-    def _there(self, run: runs.Run, table: Table) -> int:
-        written = self.contents[table.name].get(run.attempt_id)
-        return written.rows if written else 0
-
-    def _overwritten(self, run: runs.Run, table: Table, again: DataFrame) -> Remade:
-        """One commit that takes what is left of the attempt's rows and puts all of them there."""
-        mine = F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id)
-        overwrite_rows(again, self.location, table, mine)
-        self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
-        return Remade(table.name, run.run_id, self._there(run, table))
-
-    def _same(self, run: runs.Run, made: Mapping[str, Written | None] = MappingProxyType({})) -> bool:
-        """Whether the rows of the attempt have the digest that it committed, some tables as they are `made` again."""
-        there = {table.name: self.contents[table.name].get(run.attempt_id) for table in STAMPED}
-        written = [found for found in (there | dict(made)).values() if found]
-        return result_digest(digests(written)) == run.result_digest
-
-    def _different(self, run: runs.Run) -> Fault:
-        """Say why its rows cannot be made again; they are left as they are."""
-        lacking = [
-            f"{table.name} has {self._there(run, table):,} of {run.counts_out.get(table.name, 0):,} rows"
-            for table in STAMPED
-            if self._there(run, table) != run.counts_out.get(table.name, 0)
-        ]
-        what = f"run {run.run_id!r} ({'; '.join(lacking) or 'all rows are there, some were changed'})"
-        now = code_digest()
-        if run.code_digest == now:
-            why = "wrote other rows than this same version makes of what it read, which was changed, too"
-            way_out = "restore the ledger from a backup, or ingest the sources into a new one"
-        else:
-            why = (
-                f"was computed by {run.code_digest}; this version, {now}, makes other rows of the same records, as "
-                "what is computed changed in between: that is no further damage"
-            )
-            way_out = f"rebuild with {run.code_digest}, or ingest the ledger's log_records into a new ledger"
-        page = "docs/operate/failures-and-recovery.md"
-        return Fault("REBUILT_DIFFERENT", f"{what} {why}. Nothing of it was written; {way_out} ({page})")
+def _different(there: RunRows) -> Fault:
+    """Say why the rows of a run cannot be made again; they are left as they are."""
+    run, now = there.run, code_digest()
+    lacking = [
+        f"{table.name} has {there.number(table):,} of {there.committed(table):,} rows"
+        for table in STAMPED
+        if there.number(table) != there.committed(table)
+    ]
+    what = f"run {run.run_id!r} ({'; '.join(lacking) or 'all rows are there, some were changed'})"
+    if run.code_digest == now:
+        why = "wrote other rows than this same version makes of what it read, which was changed, too"
+        way_out = "restore the ledger from a backup, or ingest the sources into a new one"
+    else:
+        why = (
+            f"was computed by {run.code_digest}; this version, {now}, makes other rows of the same records, as "
+            "what is computed changed in between: that is no further damage"
+        )
+        way_out = f"rebuild with {run.code_digest}, or ingest the ledger's log_records into a new ledger"
+    page = "docs/operate/failures-and-recovery.md"
+    return Fault("REBUILT_DIFFERENT", f"{what} {why}. Nothing of it was written; {way_out} ({page})")
 
 
 # What a committed run wrote, made again: records folded, facts computed, histories of groups derived.
@@ -226,16 +203,16 @@ class Remaking:
     """Runs of one ledger, made again one by one. Nothing is written."""
 
     def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config) -> None:
-        """A run says of itself what it was made with; `config` has what it must not say, such as paths with secrets."""
+        """Make runs by their own settings; `config` has what a run must not say, such as paths with secrets."""
         self.spark, self.location, self.config = spark, location, config
         self.commits = runs.read_commits(spark, location).commits
 
     def wrote(self, run: runs.Run) -> bool:
-        """Whether runs of its kind write rows that are made of others: a `maintain` does not."""
+        """Return whether runs of its kind write rows that are made of others: a `maintain` does not."""
         return run.kind in self._kinds
 
     def made(self, run: runs.Run) -> RemadeRows:
-        """The rows that the run wrote. Raises Fault: REBUILT_DIFFERENT, SOURCES_CHANGED where there is no way."""
+        """Make the rows that the run wrote. Raises Fault: REBUILT_DIFFERENT, SOURCES_CHANGED if that is impossible."""
         return self._kinds[run.kind](run)
 
     @property
@@ -243,7 +220,7 @@ class Remaking:
         return {assign.KIND: self._computed, runs.INGEST: self._folded, runs.CALLS: self._called}
 
     def _called(self, run: runs.Run) -> RemadeRows:
-        """The calls of all history, as of the commits that the run saw."""
+        """Derive the calls of all history, as of the commits that the run saw."""
         seen = runs.LedgerView(self._before(run))
         computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"])
         return RemadeRows.cut(Enveloped.of(computed, None), calls.TABLES)
@@ -257,7 +234,7 @@ class Remaking:
         return RemadeRows.cut(Enveloped.of(computed, None), RESULTS)
 
     def _folded(self, run: runs.Run) -> RemadeRows:
-        """What the attempt's records fold to, and what of its sources never became a record."""
+        """Fold the attempt's records, and add what of its sources never became a record."""
         before = self._before(run)
         past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
         work = ingest.Work(past, self.config, run.attempt_id)
@@ -274,7 +251,7 @@ class Remaking:
         return made
 
     def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
-        """Rows that are not kept raw: rejected lines, and users' own tables. Their sources must be as they were."""
+        """Yield rows that are not kept raw: rejected lines, and users' own tables. Their sources must be unchanged."""
         passing = [each["path"] for each in run.inputs["sources"] if SINCE in each or READ_AT in each]
         if passing:
             what = f"run {run.run_id!r} read what was new in {', '.join(passing)}; what it rejected of it is kept"
@@ -319,29 +296,25 @@ class RemadeRows:
 
     @classmethod
     def cut(cls, found: Enveloped, tables: Iterable[Table]) -> RemadeRows:
-        """The rows of these tables that lie in envelopes."""
+        """Take the rows of these tables out of envelopes."""
         by_table = {table.name: rows for table in tables if (rows := found.rows_of(table)) is not None}
         return cls({name: [rows] for name, rows in by_table.items()}, found)
 
-    def has(self, table: Table) -> bool:
-        """Whether there may be rows of a table."""
-        return bool(self.by_table.get(table.name))
-
     def of(self, table: Table) -> DataFrame:
-        """All rows of one table. Raises Fault where there is nothing they could be made of."""
+        """Return all rows of one table. Raises Fault if there is nothing they could be made of."""
         rows = union(self.by_table.get(table.name, []))
         if rows is None:
             raise Fault("REBUILT_DIFFERENT", f"rows of {table.name} are missing that are made of nothing in the ledger")
         return rows
 
     def release(self) -> None:
-        """They are written."""
+        """Free the rows that are kept in memory."""
         if self.kept is not None:
             self.kept.release()
 
 
 def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) -> SourceSettings:
-    """What a run read, by the true path if that holds a secret: the run does not say it, the configuration does."""
+    """Return what a run read, by the true path if that holds a secret: the configuration has it, not the run."""
     names = ("kind", "path", "cluster_id", "format", "offsets_partitions", "columns", "glob", "offset_commits")
     masked = described["path"]
     path = next((each.place for each in configured if without_secrets(each.place) == masked), masked)
@@ -391,7 +364,10 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
         remaking = Remaking(spark, location, config)
         if not remaking.wrote(run):
             raise Fault("NOTHING_TO_VERIFY", f"run {run_id!r} is a {run.kind}: it computes no rows of its own")
-        _require_inputs(run, Erasure.of(spark, location))
+        erasure = Erasure.of(spark, location)
+        if erasure.touches(run):
+            why = "a redaction changed" if run.sequence < erasure.redacted else "retention removed"
+            raise Fault("RAW_ERASED", f"{why} rows of run {run_id!r}: what it wrote can no longer be compared")
         rows = remaking.made(run)
         try:
             return _compared(spark, location, run, rows)
@@ -400,7 +376,7 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
 
 
 def _found(history: tuple[runs.Run, ...], run_id: str) -> runs.Run:
-    """The run of that name; where it was committed more than once, the last one."""
+    """Return the run of that name; if it was committed more than once, the last one."""
     for run in reversed(history):
         if run.run_id == run_id:
             return run
@@ -408,44 +384,27 @@ def _found(history: tuple[runs.Run, ...], run_id: str) -> runs.Run:
     raise Fault("UNKNOWN_RUN", f"no committed run is called {run_id!r}; the latest: {known or 'none'}")
 
 
-def _require_inputs(run: runs.Run, erasure: Erasure) -> None:
-    if erasure.touches(run):
-        why = "a redaction changed" if run.sequence < erasure.redacted else "retention removed"
-        raise Fault("RAW_ERASED", f"{why} rows of run {run.run_id!r}: what it wrote can no longer be compared")
-
-
 def _compared(spark: SparkSession, location: LedgerLocation, run: runs.Run, rows: RemadeRows) -> Verification:
-    """The rows of the tables that follow from others; raw records are what all of it is made of."""
+    """Compare the rows of the tables that follow from others; raw records are what all of it is made of."""
     derived = [table for table in STAMPED if table.name not in RAW]
-    made = {table.name: _measured(table, run, rows) for table in derived}
-    by_table = any(digest_name(table.name) in run.counts_out for table in STAMPED)
-    told = tuple(
-        VerifiedTable(name, committed, found.rows, _same(run, found) if by_table else None)
-        for name, found in made.items()
-        if (committed := run.counts_out.get(name, 0)) or found.rows
+    made = RunRows(run, {table.name: found for table in derived if (found := _measured(table, run, rows))})
+    compared = tuple(
+        VerifiedTable(
+            table.name, made.committed(table), made.number(table), made.same(table) if made.by_table else None
+        )
+        for table in derived
+        if made.committed(table) or made.number(table)
     )
-    if by_table:
-        same = all(each.same for each in told)
-    else:
-        same = result_digest(digests((*made.values(), *_raw(spark, location, run)))) == run.result_digest
-    return Verification(run.run_id, run.kind, run.sequence, run.code_digest, told, same)
+    if made.by_table:
+        same = all(each.same for each in compared)
+    else:  # one digest of everything, of the raw rows as they are in their tables
+        raw = {table.name: stored(spark, location, table, run.attempt_id) for table in STAMPED if table.name in RAW}
+        same = RunRows(run, {**made.tables, **RunRows.of(run, raw).tables}).all_same
+    return Verification(run.run_id, run.kind, run.sequence, run.code_digest, compared, same)
 
 
-def _measured(table: Table, run: runs.Run, rows: RemadeRows) -> Written:
-    """What an append of the rows of one table would have said."""
-    if not rows.has(table):
-        return Written(table.name, 0, ())
-    again = stamp(table, rows.of(table), run.attempt_id, run.schema_version)
-    return measured(table, again).get(run.attempt_id, Written(table.name, 0, ()))
-
-
-def _same(run: runs.Run, found: Written) -> bool:
-    wanted = run.counts_out.get(digest_name(found.table))
-    return wanted == (short_digest(found.digest) if found.rows else None)
-
-
-def _raw(spark: SparkSession, location: LedgerLocation, run: runs.Run) -> list[Written]:
-    """The raw rows of a run that kept one digest of everything, as they stand in their tables."""
-    tables = [table for table in STAMPED if table.name in RAW]
-    found: list[Mapping[str, Written]] = [stored(spark, location, table, run.attempt_id) for table in tables]
-    return [each[run.attempt_id] for each in found if run.attempt_id in each]
+def _measured(table: Table, run: runs.Run, rows: RemadeRows) -> Written | None:
+    """Measure the rows of one table as an append would; None if there are none."""
+    if not rows.by_table.get(table.name):
+        return None
+    return measured(table, stamp(table, rows.of(table), run.attempt_id, run.schema_version)).get(run.attempt_id)

@@ -85,9 +85,9 @@ def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     axes.set_xlabel("partitions", fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    told = f"{len(changed):,} of {len(rebalance.members):,} members gain or lose partitions"
+    summary = f"{len(changed):,} of {len(rebalance.members):,} members gain or lose partitions"
     most = f", the {len(shown):,} with most are shown" if len(shown) < len(changed) else ""
-    figure.suptitle(f"{_title(rebalance)}\n{told}{most}", fontsize=10, parse_math=False)
+    figure.suptitle(f"{_title(rebalance)}\n{summary}{most}", fontsize=10, parse_math=False)
     _explain(figure, {code: LEGEND[code] for code in (KEPT, GIVEN_UP, GAINED)})
     return figure
 
@@ -232,10 +232,10 @@ def _plain(axes: Axes, what: str) -> None:
 def _explain_marks(figure: Figure) -> None:
     from matplotlib.lines import Line2D
 
-    told = [
+    handles = [
         Line2D([], [], color=MEMBERS, marker="o", markersize=3, label="members"),
         Line2D([], [], color=MOVED, linewidth=3, alpha=0.7, label="partitions that changed owner"),
         Line2D([], [], color=UNOWNED, linestyle="--", label="partitions that nobody has"),
         Line2D([], [], color=GAP, linestyle=":", label="gap in the log before it"),
     ]
-    figure.legend(handles=told, loc="outside lower center", ncols=len(told), fontsize=8, frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8, frameon=False)

@@ -6,24 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.core.digest import rows_digest, short_digest
 from groupledger.sinks.changes import add_files, append_rows
-from groupledger.tables import SCHEMA_VERSION
+from groupledger.sinks.location import LedgerLocation
+from groupledger.tables import SCHEMA_VERSION, Table
 from groupledger.tables import columns as c
+from groupledger.tables.data_file import DataFile
 from groupledger.tables.declaration import SEEDS, SUMS, hashed_columns
 from groupledger.tables.sql_text import quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.tables import Table
-    from groupledger.tables.data_file import DataFile
 
 DIGESTS = "digest."
 _LOW_HALF = 0xFFFFFFFF
@@ -47,7 +42,7 @@ class Written:
 
 
 def digests(written: Iterable[Written]) -> dict[str, str]:
-    """The digest of all rows of an attempt in each table that has any, in however many appends they were written."""
+    """Return the digest of an attempt's rows by table, over all appends; tables without rows are left out."""
     rows: Counter[str] = Counter()
     sums: dict[str, list[int]] = {}
     for each in written:
@@ -58,26 +53,26 @@ def digests(written: Iterable[Written]) -> dict[str, str]:
 
 
 def digest_name(table: str) -> str:
-    """Under which name `counts_out` has the digest of a table's rows."""
+    """Return the name in `counts_out` of the digest of a table's rows."""
     return DIGESTS + table
 
 
 def digest_counts(by_table: Mapping[str, str]) -> dict[str, int]:
-    """What `counts_out` says of `digests`: rows of one table can be checked where those of another are erased."""
+    """Return what `counts_out` keeps of `digests`: each table can be checked if the rows of another are erased."""
     return {digest_name(table): short_digest(digest) for table, digest in by_table.items()}
 
 
 def stored(
     spark: SparkSession, location: LedgerLocation, table: Table, attempt_id: str | None = None
 ) -> dict[str, Written]:
-    """What stands in a table, by attempt, as `append` said when it wrote it; every row is read, or those of one."""
+    """Measure the rows of a table by attempt, as `append` did when it wrote them; of all attempts, or of one."""
     if attempt_id is None:
         return measured(table, location.rows(spark, table))
     return measured(table, location.rows(spark, table, [attempt_id]).where(F.col(c.ATTEMPT_ID) == attempt_id))
 
 
 def measured(table: Table, rows: DataFrame) -> dict[str, Written]:
-    """What an append of these rows, stamped already, would say that it wrote, by attempt."""
+    """Measure stamped rows by attempt, as an append of them would."""
     hashed = rows.select(c.ATTEMPT_ID, *_hashes(table)).groupBy(c.ATTEMPT_ID)
     found = hashed.agg(F.count(F.lit(1)).alias(_ROWS), *_hash_sums()).collect()
     return {row[0]: Written(table.name, row[1], tuple(row[2:])) for row in found}
@@ -121,15 +116,15 @@ def append_files(
 
 
 def stamp(table: Table, rows: DataFrame, attempt_id: str, version: int = SCHEMA_VERSION) -> DataFrame:
-    """The rows as the table has them, stamped with the attempt; `version` is the schema's that it was made under."""
+    """Return the rows as the table has them, stamped with the attempt; `version`: that of the schema."""
     return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).selectExpr(*_contract(table, version))
 
 
 def _contract(table: Table, version: int = SCHEMA_VERSION) -> Iterator[str]:
-    """The table's columns cast to its types: what is hashed is what is stored; null if an older version knew none.
+    """Cast the table's columns to its types, so that the stored values are hashed; null if an older version had none.
 
     A type in SQL allows nulls inside, as Delta keeps it; a cast that only allows them costs nothing. `DataFrame.to`
-    builds each list anew, part by part: 16 us a row of `assignments`.
+    builds each list again, part by part: 16 us a row of `assignments`.
     """
     later = table.unknown_to(version)
     for column in table.schema:
@@ -139,7 +134,7 @@ def _contract(table: Table, version: int = SCHEMA_VERSION) -> Iterator[str]:
 
 
 def _hashes(table: Table) -> Iterator[Column]:
-    """Two 64-bit hashes of each row, as columns: an aggregate would compute them anew for each of its halves.
+    """Two 64-bit hashes of each row, as columns: an aggregate would compute them again for each of its halves.
 
     In SQL, since each part of a Column costs calls into the JVM, and there are hundreds of parts.
     """
@@ -148,14 +143,14 @@ def _hashes(table: Table) -> Iterator[Column]:
 
 
 def _hash_sums() -> Iterator[Column]:
-    """Sums of the 32-bit halves of the row hashes: no order in them, no overflow below 2^31 rows."""
+    """Sum the 32-bit halves of the row hashes: independent of order, no overflow below 2^31 rows."""
     for seed in SEEDS:
         yield F.expr(f"sum({_HASH}_{seed} & {_LOW_HALF}L)").alias(f"low_{seed}")
         yield F.expr(f"sum(shiftright({_HASH}_{seed}, 32))").alias(f"high_{seed}")
 
 
 def _terms(table: Table) -> Iterator[str]:
-    """The row as hash input."""
+    """List the terms of a row's hash."""
     for column in hashed_columns(table):
         name = quoted(column.field.name)
         yield f"if({name} IS NULL, NULL, {column.number})" if column.later else str(column.number)

@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 
-from groupledger.sinks.location import absolute, local_folder, with_scheme
+from groupledger.sinks.location import LedgerLocation, absolute, local_folder, with_scheme
 from groupledger.sinks.locks import table_lock
+from groupledger.tables import Table
+from groupledger.tables.data_file import DataFile
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
-
-    from groupledger.sinks.location import LedgerLocation
-    from groupledger.tables import Table
-    from groupledger.tables.data_file import DataFile
 
 _LOCATION = "Location"
 _catalog_urls: dict[str, str] = {}
@@ -31,7 +29,7 @@ _catalog_urls: dict[str, str] = {}
 
 
 def run(spark: SparkSession, location: LedgerLocation, table: Table, command: str) -> list[Row]:
-    """Run a command that changes a table; gives its answer."""
+    """Run a command that changes a table; return its answer."""
     with _alone(spark, location, table):
         return spark.sql(command).collect()
 
@@ -60,7 +58,7 @@ def append_once(rows: DataFrame, place: str, name: str) -> None:
 
 
 def adds_files(spark: SparkSession) -> bool:
-    """Whether `add_files` knows this session's Delta: what it calls is no public interface."""
+    """Return whether `add_files` knows this session's Delta: what it calls is no public interface."""
     jvm: Any = getattr(spark, "_jvm", None)
     try:
         return jvm is not None and _Delta(jvm).appending is not None
@@ -171,13 +169,13 @@ def _write_file(folder: Path, name: str, table: DeltaTable, rows: Sequence[Mappi
 
 
 def _alone(spark: SparkSession, location: LedgerLocation, table: Table) -> AbstractContextManager[None]:
-    """The table's lock; nothing on other stores, whose writers Delta keeps apart, and through Spark Connect."""
+    """Hold the table's lock; do nothing on other stores, whose writers Delta keeps apart, and through Spark Connect."""
     folder = local_folder(table_url(spark, location, table))
     return nullcontext() if folder is None else table_lock(spark, folder)
 
 
 def table_url(spark: SparkSession, location: LedgerLocation, table: Table) -> str | None:
-    """Where the table's folder is, as a URL; None where only a Spark Connect server knows, or a catalog does not."""
+    """Return the URL of the table's folder; None where only a Spark Connect server knows, or a catalog does not."""
     jvm: Any = getattr(spark, "_jvm", None)  # a session of Spark Connect has none
     if jvm is None:
         return None
@@ -194,7 +192,7 @@ def table_url(spark: SparkSession, location: LedgerLocation, table: Table) -> st
 
 
 def _described(spark: SparkSession, what: str) -> str | None:
-    """The location that DESCRIBE gives."""
+    """Return the location that DESCRIBE gives."""
     try:
         rows = spark.sql(f"DESCRIBE {what}").collect()
     except AnalysisException:

@@ -1,29 +1,27 @@
-"""Where a ledger is, how its tables are made, and how a place that holds something else is told from it."""
+"""Make the tables of a ledger, and check that a place holds one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
 from groupledger.core.ledger import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.sinks import changes
-from groupledger.sinks.folder_runs import folder_runs
+from groupledger.sinks.commit_log import FolderCommitLog, commit_log
 from groupledger.sinks.location import LedgerFault as LedgerFault
 from groupledger.sinks.location import LedgerLocation as LedgerLocation
 from groupledger.sinks.location import local_folder, plain_table, with_scheme
 from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
+from groupledger.sinks.upkeep import persistently
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.sql_text import literal, quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 _CONSTRAINT, _INTERVAL, _LOG = "delta.constraints.", "delta.checkpointInterval", "delta.logRetentionDuration"
 CHECKPOINT_INTERVAL = 50
@@ -67,7 +65,7 @@ def init(spark: SparkSession, location: LedgerLocation) -> list[str]:
 
 
 def check(spark: SparkSession, location: LedgerLocation, tables: Iterable[Table] = (RUNS,)) -> None:
-    """Nothing where these tables stand as this version declares them.
+    """Check that these tables are there as this version declares them.
 
     Raises LedgerFault: LEDGER_MISSING, LEDGER_UNREADABLE, FOREIGN_TABLE, LEDGER_OLDER, LEDGER_NEWER.
     """
@@ -85,21 +83,21 @@ def check_for_writing(spark: SparkSession, location: LedgerLocation, tables: Ite
 
 
 def _is_plainly_ours(spark: SparkSession, location: LedgerLocation) -> bool:
-    """Whether `runs` stands as declared, asked without Spark; where it does not, Spark is asked what there is."""
-    runs = folder_runs(spark, location)
-    if runs is None:
+    """Return whether `runs` is as declared, without Spark; if it is not, Spark has to say what there is."""
+    runs = commit_log(spark, location)
+    if not isinstance(runs, FolderCommitLog):
         return False
     schema, version = runs.declared()
     return version == str(SCHEMA_VERSION) and first_difference(schema, RUNS.schema) is None
 
 
 def missing(location: LedgerLocation, table: Table) -> LedgerFault:
-    """The complaint that there is no ledger."""
+    """Return the fault that there is no ledger."""
     return LedgerFault(*no_ledger(str(location), table.name))
 
 
 def ddl(location: LedgerLocation, table: Table) -> str:
-    """CREATE TABLE with every comment and constraint, no feature a second reader lacks, and the schema version."""
+    """Return CREATE TABLE with every comment and constraint, no feature that others lack, and the schema version."""
     checks = (f"{literal(_CONSTRAINT + name)} = {literal(text)}" for name, text in table.constraints.items())
     made_with = ", ".join([properties_ddl(table), *checks])
     return (
@@ -109,7 +107,7 @@ def ddl(location: LedgerLocation, table: Table) -> str:
 
 
 def columns_ddl(columns: Iterable[StructField]) -> str:
-    """Columns as CREATE and ALTER TABLE take them."""
+    """Write columns as CREATE and ALTER TABLE take them."""
     return ", ".join(
         f"{quoted(field.name)} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
         f" COMMENT {literal(field.metadata['comment'])}"
@@ -118,26 +116,26 @@ def columns_ddl(columns: Iterable[StructField]) -> str:
 
 
 def layout(table: Table) -> str:
-    """The clause for clustering or partitioning; empty where a table has neither."""
+    """Return the clause for clustering or partitioning; empty if a table has neither."""
     if table.partition_by:
         return f" PARTITIONED BY ({', '.join(map(quoted, table.partition_by))})"
     return f" CLUSTER BY ({', '.join(map(quoted, table.cluster_by))})" if table.cluster_by else ""
 
 
 def properties_ddl(table: Table) -> str:
-    """The table's properties, the schema version among them."""
+    """Return the table's properties as a clause, the schema version among them."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties(table).items())
 
 
 def properties(table: Table) -> dict[str, str]:
-    """What a table is made with, its constraints apart."""
+    """Return the properties of a new table, without its constraints."""
     place = [each.name for each in TABLES].index(table.name)
     kept = {_INTERVAL: str(CHECKPOINT_INTERVAL + place), _LOG: f"interval {LOG_HOURS} hours"}
     return _asked(table) | kept
 
 
 def _asked(table: Table) -> dict[str, str]:
-    """The properties that say what is asked of a writer."""
+    """Return the properties that every writer has to follow."""
     return {
         VERSION_PROPERTY: str(SCHEMA_VERSION),
         "delta.isolationLevel": "Serializable",
@@ -148,7 +146,7 @@ def _asked(table: Table) -> dict[str, str]:
 def folders_for_files(
     spark: SparkSession, location: LedgerLocation, tables: Collection[Table]
 ) -> dict[str, str] | None:
-    """The folder of each table, where workers may write files into it that a commit takes in; None: Spark has to write.
+    """Return the folder of each table, if workers may write files into it that a commit adds; None: Spark has to write.
 
     That is where the ledger is no folder of this machine, or Spark's workers run on others, and where somebody gave a
     table another layout, or rules that only Spark knows how to check.
@@ -166,7 +164,7 @@ _FEATURES = {"appendOnly", "invariants", "checkConstraints", "domainMetadata", "
 
 
 def _is_as_made(folder: Path, table: Table) -> bool:
-    """Whether nobody changed what is asked of a writer since the table was made."""
+    """Return whether the rules for writers are those that the table was made with."""
     found = plain_table(folder)
     if found is None:
         return False
@@ -184,7 +182,7 @@ def _is_as_made(folder: Path, table: Table) -> bool:
 
 
 def constraints(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, str]:
-    """The constraints that a table has: name -> condition."""
+    """Return the constraints that a table has: name -> condition."""
     found = _properties(spark, location, table).items()
     return {key.removeprefix(_CONSTRAINT): value for key, value in found if key.startswith(_CONSTRAINT)}
 
@@ -207,7 +205,7 @@ def create(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
 
 
 def stands(spark: SparkSession, location: LedgerLocation, table: Table) -> bool:
-    """Whether the table is there; a Fault where something else is, another version of it, or an unreadable log."""
+    """Return whether the table is there. Raises Fault: something else is, another version, or an unreadable log."""
     schema = _schema(spark, location, table)
     if schema is None:
         return False
@@ -223,7 +221,7 @@ def _require_declared(location: LedgerLocation, table: Table, schema: StructType
 
 
 def version(spark: SparkSession, location: LedgerLocation, table: Table) -> int | None:
-    """The schema version of a table, this one or an older; None where there is no table. LedgerFault otherwise."""
+    """Return the schema version of a table, this one or an older; None if there is no table. LedgerFault otherwise."""
     if _schema(spark, location, table) is None:
         return None
     got = _version(spark, location, table)
@@ -267,13 +265,13 @@ def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> Fau
 
 
 def foreign(location: LedgerLocation, table: Table, got: str) -> LedgerFault:
-    """The complaint that something else stands in a table's place."""
+    """Return the fault that something else is in a table's place."""
     message = f"{location.identifier(table)} is not this ledger's table {table.name}: {got}; choose another place"
     return LedgerFault("FOREIGN_TABLE", message)
 
 
 def first_difference(got: StructType, expected: StructType) -> str | None:
-    """The first column that differs, in words; None where names and types agree. Order and nullability may differ."""
+    """Describe the first column that differs; None if names and types agree. Order and nullability may differ."""
     for field in expected:
         if field.name not in got.names:
             return f"column {field.name} is missing, expected {field.dataType.simpleString()}"
@@ -285,7 +283,7 @@ def first_difference(got: StructType, expected: StructType) -> str | None:
 
 
 def same_type(got: DataType, expected: DataType) -> bool:
-    """Equal but for nullability inside."""
+    """Return whether types are equal but for nullability inside."""
     if isinstance(got, ArrayType) and isinstance(expected, ArrayType):
         return same_type(got.elementType, expected.elementType)
     if isinstance(got, StructType) and isinstance(expected, StructType):
@@ -310,10 +308,10 @@ def require_reachable(spark: SparkSession, location: LedgerLocation) -> None:
     folder = local_folder(with_scheme(spark, location.path))
     if folder is None or master.startswith("local"):
         return
-    told = f"the ledger is at {folder}, a folder of this machine, and Spark's executors run on others (master {master})"
+    what = f"the ledger is at {folder}, a folder of this machine, and Spark's executors run on others (master {master})"
     place = "a store that all of them reach (s3a://, abfss://, gs://, hdfs://) or a catalog"
     shared = "if this folder is a mount that all of them share, such as NFS, set ledger.shared: true"
-    raise LedgerFault("LOCAL_LEDGER", f"{told}: each would write to a disk of its own; put it on {place}; {shared}")
+    raise LedgerFault("LOCAL_LEDGER", f"{what}: each would write to a disk of its own; put it on {place}; {shared}")
 
 
 def require_lasting_catalog(spark: SparkSession, location: LedgerLocation) -> None:
@@ -324,7 +322,72 @@ def require_lasting_catalog(spark: SparkSession, location: LedgerLocation) -> No
     kind = spark.conf.get("spark.sql.catalogImplementation", "in-memory")
     if (dot and name != _SESSION_CATALOG) or kind != "in-memory":
         return
-    told = f"ledger.catalog is {location.catalog}, and this Spark's catalog is in memory: it ends with the session"
+    what = f"ledger.catalog is {location.catalog}, and this Spark's catalog is in memory: it ends with the session"
     expected = "expected one that lasts: profile cluster on a Spark with a metastore or Unity Catalog"
     ways = "or spark.conf spark.sql.catalogImplementation: hive, or a folder (ledger.location)"
-    raise LedgerFault("CATALOG_IN_MEMORY", f"{told}; {expected}, {ways}")
+    raise LedgerFault("CATALOG_IN_MEMORY", f"{what}; {expected}, {ways}")
+
+
+# Migrate an older ledger in place: new tables are made, new columns added, layout and properties set.
+#
+# What a version adds to the one before follows from the declarations: a table, a column that may be null, a layout. A
+# change of another kind needs a step of its own here. Each step can be done again; a table's version is set last, and
+# `runs`, by which every command knows the ledger, comes last of all.
+
+
+def migrate(spark: SparkSession, location: LedgerLocation) -> dict[str, int | None]:
+    """Bring every table to this version; the tables that were not, with their version before (None: made now).
+
+    Raises LedgerFault: LEDGER_MISSING, LEDGER_NEWER, FOREIGN_TABLE, all before anything is changed but where a table of
+    an older version holds a column of another type.
+    """
+    before = {table: version(spark, location, table) for table in TABLES}
+    if before[RUNS] is None:
+        raise missing(location, RUNS)
+    older = {table: was for table, was in before.items() if was != SCHEMA_VERSION}
+    for table, was in older.items():
+        if was is None:
+            create(spark, location, table)
+        else:
+            _forward(spark, location, table)
+    return {table.name: was for table, was in older.items()}
+
+
+def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> None:
+    """Bring one table from any older version to this one."""
+    name = location.identifier(table)
+    got = location.rows(spark, table).schema
+    new = [field for field in table.schema if field.name not in got.names]
+    if any(not field.nullable for field in new):
+        raise foreign(location, table, first_difference(got, table.schema) or "")
+    commands = [f"ALTER TABLE {name} ADD COLUMNS ({columns_ddl(new)})"] if new else []
+    commands += _constraining(name, constraints(spark, location, table), table.constraints)
+    if table.cluster_by != _clustering(spark, name):
+        commands.append(f"ALTER TABLE {name}{layout(table) or ' CLUSTER BY NONE'}")
+    for command in commands:
+        persistently(partial(changes.run, spark, location, table, command), table)
+    difference = first_difference(location.rows(spark, table).schema, table.schema)
+    if difference is not None:
+        raise foreign(location, table, difference)
+    command = f"ALTER TABLE {name} SET TBLPROPERTIES ({properties_ddl(table)})"
+    persistently(partial(changes.run, spark, location, table, command), table)
+
+
+def _constraining(name: str, got: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[str]:
+    """List the commands that give a table its constraints; Delta reads the rows before it takes one."""
+    kept = {each for each in got if each in wanted and _squeezed(got[each]) == _squeezed(wanted[each])}
+    for each in sorted(got.keys() - kept):
+        yield f"ALTER TABLE {name} DROP CONSTRAINT {quoted(each)}"
+    for each, condition in wanted.items():
+        if each not in kept:
+            yield f"ALTER TABLE {name} ADD CONSTRAINT {quoted(each)} CHECK ({condition})"
+
+
+def _squeezed(condition: str) -> str:
+    """Remove all spaces: Delta puts some into a constraint that comes later than its table."""
+    return "".join(condition.split())
+
+
+def _clustering(spark: SparkSession, name: str) -> tuple[str, ...]:
+    [row] = spark.sql(f"DESCRIBE DETAIL {name}").collect()
+    return tuple(row["clusteringColumns"] or ())

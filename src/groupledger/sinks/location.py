@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from groupledger.config import LedgerSettings
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
+from groupledger.tables import Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal_path, quoted
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.config import LedgerSettings
-    from groupledger.tables import Table
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?=/)(?://(?P<host>[^/]*))?")
@@ -48,25 +47,25 @@ class LedgerLocation:
 
     @classmethod
     def of(cls, settings: LedgerSettings) -> LedgerLocation:
-        """The place that a configuration names."""
+        """Return the place that a configuration names."""
         return cls(path=settings.location, catalog=settings.catalog, shared=settings.shared)
 
     def __str__(self) -> str:
         return without_secrets(self.path) if self.path is not None else str(self.catalog)
 
     def identifier(self, table: Table) -> str:
-        """The table's name in SQL, every part quoted."""
+        """Return the table's name in SQL, every part quoted."""
         if self.path is not None:
             return f"delta.{quoted(absolute(self.path).rstrip('/') + '/' + table.name)}"
         return f"{self.schema}.{quoted(table.name)}"
 
     @property
     def schema(self) -> str:
-        """The catalog's schema in SQL, every part quoted."""
+        """Return the catalog's schema in SQL, every part quoted."""
         return ".".join(quoted(part) for part in str(self.catalog).split("."))
 
     def rows(self, spark: SparkSession, table: Table, attempts: Collection[str] | None = None) -> DataFrame:
-        """Every row of a table, those of dead attempts too. Readers want `sinks.current.current`.
+        """Read every row of a table, those of dead attempts too. Readers want `sinks.current.current`.
 
         With `attempts` every row of these: files that have none of them are passed over.
         """
@@ -75,7 +74,7 @@ class LedgerLocation:
         return spark.table(self.identifier(table)) if found is None else found
 
     def folder(self, spark: SparkSession, table: Table) -> Path | None:
-        """The table's folder as delta-rs takes it, where the ledger is one of this machine; else None.
+        """Return the table's folder as delta-rs takes it, if the ledger is one of this machine; else None.
 
         None, too, through Spark Connect, which has no JVM here, and where the path has a percent sign, which delta-rs
         takes for the code of another one.
@@ -86,23 +85,23 @@ class LedgerLocation:
 
 
 def absolute(path: str) -> str:
-    """A folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
+    """Return a folder as Spark's SQL takes it, which knows no working directory; URLs as they are."""
     return path if has_scheme(path) else str(Path(path).absolute())
 
 
 def has_scheme(path: str) -> bool:
-    """Whether a path is a URL, which says itself on which store it lies."""
+    """Return whether a path is a URL, which names its store."""
     return _SCHEME.match(path) is not None
 
 
 def scheme(url: str) -> str:
-    """The kind of store in lower case: `"s3a://bucket/ledger"` -> `"s3a"`; empty for a plain path."""
+    """Return the kind of store in lower case: `"s3a://bucket/ledger"` -> `"s3a"`; empty for a plain path."""
     found = _SCHEME.match(url)
     return found[1].lower() if found else ""
 
 
 def with_scheme(spark: SparkSession, path: str) -> str:
-    """A plain path as a URL: it lies on the cluster's default file system, which is this machine's unless it is set."""
+    """Return a plain path as a URL: on the cluster's default file system, which is this machine's unless it is set."""
     if has_scheme(path):
         return path
     context: Any = spark._jsc
@@ -111,7 +110,7 @@ def with_scheme(spark: SparkSession, path: str) -> str:
 
 
 def local_folder(url: str | None) -> Path | None:
-    """The folder of this machine that a `file:` URL names; None for other stores and for none.
+    """Return the folder of this machine that a `file:` URL names; None for other stores and for none.
 
     >>> local_folder("file:///data/ledger"), local_folder("s3a://bucket/ledger")
     (PosixPath('/data/ledger'), None)
@@ -133,7 +132,7 @@ _BOUNDS = f"min.{c.ATTEMPT_ID}", f"max.{c.ATTEMPT_ID}"
 
 
 def rows_in_files(spark: SparkSession, folder: Path, attempts: Collection[str]) -> DataFrame | None:
-    """Every row of these attempts in the table's latest version, and of others that share a file with one of them.
+    """Read every row of these attempts in the table's latest version, and of others that share a file with one.
 
     None where Delta's reader has to read it, or to say what is wrong with it.
     """
@@ -174,7 +173,7 @@ def verified_rows(
 
 
 def plain_table(folder: Path) -> DeltaTable | None:
-    """The latest version of the table in a folder; None where Delta's own reader has to read it.
+    """Open the latest version of the table in a folder; None if Delta's own reader has to read it.
 
     That is where its files do not say all of its rows, and where the log is damaged: an entry without a byte, which
     delta-rs passes over, too.
@@ -192,7 +191,7 @@ def plain_table(folder: Path) -> DeltaTable | None:
 
 
 def _has_empty_entry(log: Path) -> bool:
-    """Whether an entry without a byte stands behind the last checkpoint; no reader looks at those before it."""
+    """Return whether there is an entry without a byte after the last checkpoint; no reader looks at those before it."""
     try:
         version = int(json.loads((log / "_last_checkpoint").read_bytes())["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -209,7 +208,7 @@ def file_sizes(folder: Path) -> list[int] | None:
 
 
 def has_files_to_vacuum(folder: Path, hours: int) -> bool:
-    """Return whether a vacuum would remove a file, or may: where delta-rs cannot say, only a vacuum tells."""
+    """Return whether a vacuum would remove a file, or may: delta-rs cannot always say."""
     from deltalake.exceptions import DeltaError
 
     table = plain_table(folder)
@@ -220,7 +219,7 @@ def has_files_to_vacuum(folder: Path, hours: int) -> bool:
 
 
 def _files(table: DeltaTable, attempts: list[str]) -> Iterator[str]:
-    """The files that may have rows of one of the attempts, by the statistics of their attempts."""
+    """List the files that may have rows of one of the attempts, by their statistics."""
     added = table.get_add_actions(flatten=True)
     names = added["path"].to_pylist()
     if not set(_BOUNDS) <= set(added.column_names):

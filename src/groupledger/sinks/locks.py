@@ -1,10 +1,10 @@
 """A lock between processes for the writers of one table, in ledgers on a local path.
 
-Delta adds a version to a log on local files by a check and then a rename, so two JVMs can both be told that they wrote
-it, and the work of one is lost. The lock is the kernel's, on `_locks/<table>.lock` beside the table's folder. Whoever
-makes the commit holds it. For a command of Spark's that is the driver's JVM, not Python: a JVM whose Python was killed
-runs on for a second and may still commit. For a commit by delta-rs it is this process. The kernel releases a lock when
-its holder ends, however it ends. No command holds two of them, so there is no deadlock.
+Delta adds a version to a log on local files by a check and then a rename, so two JVMs can both believe that they wrote
+it, and the work of one is lost. The lock is the kernel's, on `_locks/<table>.lock` beside the table's folder. The
+process that makes the commit holds it. For a command of Spark's that is the driver's JVM, not Python: a JVM whose
+Python was killed runs on for a second and may still commit. For a commit by delta-rs it is this process. The kernel
+releases a lock when its holder ends, however it ends. No command holds two of them, so there is no deadlock.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.sql import SparkSession
 
 from groupledger.core.digest import digest
 from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 FOLDER = "_locks"
 PATIENCE_SECONDS = 1_800.0
@@ -118,7 +116,7 @@ def _waits(file: Path, what: str, patience: float) -> Iterator[None]:
 
 
 def _opened(spark: SparkSession | None, file: Path) -> tuple[Any, tuple[int, int]]:
-    """The lock file, opened by whom the lock is for, and which file it is."""
+    """Open the lock file for its holder; return it with the identity of the file."""
     jvm: Any = None if spark is None else spark._jvm
     try:
         _make(file)
@@ -132,7 +130,7 @@ def _opened(spark: SparkSession | None, file: Path) -> tuple[Any, tuple[int, int
 
 
 def _make(file: Path) -> None:
-    """Make the lock file where it is not there: whoever may write to the ledger's folder may write to it."""
+    """Make the lock file if it is missing: every user who may write to the ledger's folder may write to it."""
     if file.exists():
         return
     ledger = file.parent.parent
@@ -156,7 +154,7 @@ def _identity(file: Path) -> tuple[int, int]:
 
 
 def _try_lock(opened: Any) -> bool:
-    """Whether it has the lock now: no other process holds it, and no other thread of this JVM."""
+    """Try to take the lock: no other process may hold it, and no other thread of this JVM."""
     if isinstance(opened, BufferedIOBase):
         try:
             fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What Spark and Delta say, as a fault that names what is wrong, where it lies, and the way out.
+"""Explain errors of Spark and Delta as faults: what is wrong, where, and what to do.
 
 Whose file it is that cannot be read is decided by where it lies: in a table's folder of the ledger, or elsewhere. A
 folder of a user's may have the name of a table.
@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import pyspark
@@ -25,10 +24,8 @@ from pyspark.errors import (
 
 from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import release_of
+from groupledger.sinks.location import LedgerLocation
 from groupledger.tables import BY_NAME, CONSTRAINTS, LOG_RECORDS, RUNS, TOPIC_SNAPSHOTS
-
-if TYPE_CHECKING:
-    from groupledger.sinks.location import LedgerLocation
 
 ENGINE_ERRORS = (PySparkException, Py4JJavaError)
 JVM_GONE = (Py4JNetworkError, ConnectionError)
@@ -95,13 +92,13 @@ class LedgerRefusal(Fault):
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether Delta refused a commit because of another one beside it."""
+    """Return whether Delta refused a commit because of another one beside it."""
     return _CONFLICT.search(str(error)) is not None
 
 
 @contextmanager
 def engine_errors_as_faults(location: LedgerLocation) -> Iterator[None]:
-    """Errors of the engine that a user can mend, as faults, and those of files written here; all others as they are."""
+    """Raise errors that a user can mend as faults, those of files written here too; others as they are."""
     try:
         yield
     except (*ENGINE_ERRORS, OSError, ValueError) as error:
@@ -112,12 +109,12 @@ def engine_errors_as_faults(location: LedgerLocation) -> Iterator[None]:
 
 
 def is_bug(error: Exception) -> bool:
-    """Whether code of ours raised it: in a Python worker, or by calling Spark in a wrong way."""
+    """Return whether code of ours raised it: in a Python worker, or by calling Spark in a wrong way."""
     return isinstance(error, _OURS)
 
 
 def explained(error: Exception, location: LedgerLocation | None) -> Fault | None:
-    """What is wrong with the ledger at `location`, a source, the disk or the set-up; None where it is something else.
+    """Explain what is wrong with the ledger at `location`, a source, the disk or the set-up; None for anything else.
 
     WRITE_CONFLICT, CONSTRAINT_BROKEN, LEDGER_UNWRITABLE, LEDGER_DAMAGED, SOURCE_UNREADABLE, STORE_UNKNOWN,
     STORE_UNREACHABLE, OUT_OF_MEMORY, JVM_GONE.
@@ -136,7 +133,7 @@ def explained(error: Exception, location: LedgerLocation | None) -> Fault | None
 
 
 def _set_up(text: str) -> Fault | None:
-    """What is wrong with the machine or the session, whatever was read or written."""
+    """Explain what is wrong with the machine or the session."""
     store = _NO_SCHEME.search(text) or _NO_CLASS.search(text)
     if store:
         return _unknown_store(store)
@@ -173,9 +170,11 @@ _MARKS = {"s3a": ".s3a.", "abfss": ".azurebfs.", "wasbs": ".azure.", "gs": ".Goo
 
 
 def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault | None:
-    """What is wrong with a file, by whose it is."""
+    """Explain what is wrong with a file, the ledger's or another."""
     failed = [found["file"] for found in _READ.finditer(text)]
-    mine = _table_and_file("\n".join(failed) if failed else text, location)
+    tables = "|".join(map(re.escape, sorted(BY_NAME)))
+    place = rf"/+(?P<table>{tables})/{_REST_OF_PATH}"
+    mine = _names("\n".join(failed) if failed else text, location, place)
     if mine is None and failed:
         return _unreadable(failed[-1], error, text)
     refused = _UNWRITABLE.search(text)
@@ -185,14 +184,13 @@ def _file(error: Exception, text: str, location: LedgerLocation | None) -> Fault
     if _DAMAGED.search(text) is None:
         return None
     if mine is not None:
-        table, file = mine
-        return damaged(table, f"{file} cannot be read ({meaning(error)})")
+        return damaged(mine["table"], f"{mine[0].rstrip('.')} cannot be read ({meaning(error)})")
     other = _FILE.search(text)
     return None if other is None else _unreadable(other[0], error, text)
 
 
 def _unreadable(file: str, error: Exception, text: str) -> Fault:
-    """The fault of a file that is not the ledger's."""
+    """Return the fault of a file that is not the ledger's."""
     why = next((words for pattern, words in _REASONS if re.search(pattern, text)), None) or meaning(error)
     return LedgerRefusal("SOURCE_UNREADABLE", f"{re.sub('^file:/+', '/', file)} cannot be read: {why}")
 
@@ -207,13 +205,13 @@ def _broken(constraint: str, values: str) -> Fault:
 
 
 def unwritable(why: str, what: str = "the ledger cannot be written") -> Fault:
-    """The fault of a ledger, or of whatever else, that cannot be written."""
-    told = f"{what}: {why}; nothing of this run counts; mend that, then run it again"
-    return LedgerRefusal("LEDGER_UNWRITABLE", told)
+    """Return the fault of a ledger, or of another file, that cannot be written."""
+    message = f"{what}: {why}; nothing of this run counts; mend that, then run it again"
+    return LedgerRefusal("LEDGER_UNWRITABLE", message)
 
 
 def damaged(table: str, what: str) -> Fault:
-    """The fault of a table that cannot be read or lacks rows, with what to do about it."""
+    """Return the fault of a table that cannot be read or lacks rows, with the remedy."""
     way_out = (
         "restore this table from a backup, or ingest the sources into a new ledger: it is what the others are made of"
         if table in RAW
@@ -223,7 +221,7 @@ def damaged(table: str, what: str) -> Fault:
 
 
 def meaning(error: Exception) -> str:
-    """The first words of the error's root cause that mean something to a person: no class of Java's, no stack."""
+    """Return the first readable words of the error's root cause: no class of Java's, no stack."""
     for text in reversed(_texts(error)):
         for line in text.splitlines():
             words = _plain(line)
@@ -233,13 +231,13 @@ def meaning(error: Exception) -> str:
 
 
 def _plain(line: str) -> str:
-    """A line without the names of Java's classes, cut to a length that can be read."""
-    told = _CLASS.sub("", _ERROR_CLASS.sub("", line)).strip(" :;\t")
-    return told if len(told) <= _WORDS else f"{told[:_WORDS]}..."
+    """Remove the names of Java's classes from a line, and cut it to a readable length."""
+    text = _CLASS.sub("", _ERROR_CLASS.sub("", line)).strip(" :;\t")
+    return text if len(text) <= _WORDS else f"{text[:_WORDS]}..."
 
 
 def _whole(error: Exception) -> str:
-    """The error's words with those of its causes in the JVM."""
+    """Return the error's text with those of its causes in the JVM."""
     return "\n".join(_texts(error))
 
 
@@ -252,29 +250,18 @@ def _texts(error: Exception) -> list[str]:
     return texts
 
 
-def _table_and_file(text: str, location: LedgerLocation | None) -> tuple[str, str] | None:
-    """The first file in a table's folder of the ledger that the words name."""
-    tables = "|".join(map(re.escape, sorted(BY_NAME)))
-    found = _names(text, location, rf"/+(?P<table>{tables})/{_REST_OF_PATH}")
-    return (found["table"], found[0].rstrip(".")) if found else None
-
-
 def _names(text: str, location: LedgerLocation | None, below: str = r"(?![\w.-])") -> re.Match[str] | None:
-    """Where the words name the ledger's folder, or something in it."""
+    """Find where the text names the ledger's folder, or something in it."""
     if location is None:
         return None
-    return re.search(f"{_BEFORE_PATH}{re.escape(_root(location))}{below}", re.sub(r"\bfile:/+", "/", text))
-
-
-def _root(location: LedgerLocation) -> str:
-    """The folder or URL of the ledger as messages of the engine spell it, without scheme where that is `file`."""
     path = location.path if location.path is not None else _folder_of_schema(location)
-    path = re.sub(r"^file:/+", "/", unquote(path))
-    return (path if "://" in path else str(Path(path).absolute())).rstrip("/")
+    path = re.sub(r"^file:/+", "/", unquote(path))  # messages of the engine have no scheme `file`
+    root = (path if "://" in path else str(Path(path).absolute())).rstrip("/")
+    return re.search(f"{_BEFORE_PATH}{re.escape(root)}{below}", re.sub(r"\bfile:/+", "/", text))
 
 
 def _folder_of_schema(location: LedgerLocation) -> str:
-    """Where the tables of a ledger in a catalog lie; asked for once something went wrong."""
+    """Return where the tables of a ledger in a catalog are; asked only after an error."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.getActiveSession()

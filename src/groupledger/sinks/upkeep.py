@@ -15,27 +15,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.core.digest import digest
 from groupledger.core.moments import iso
 from groupledger.sinks import changes
-from groupledger.sinks.location import file_sizes, has_files_to_vacuum, has_scheme, local_folder
+from groupledger.sinks.commit_log import TRIES, SparkCommitLog
+from groupledger.sinks.location import LedgerLocation, file_sizes, has_files_to_vacuum, has_scheme, local_folder
 from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
-from groupledger.sinks.runs import TRIES, merged, planned_row, runs_frame
-from groupledger.tables import RUNS, TABLES
+from groupledger.sinks.runs import Attempt, planned_row
+from groupledger.tables import RUNS, TABLES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from groupledger.sinks.ledger import LedgerLocation
-    from groupledger.sinks.runs import Attempt
-    from groupledger.tables import Table
-
 
 FILE_BYTES = "spark.databricks.delta.optimize.maxFileSize"
 SMALL_BYTES = "spark.databricks.delta.optimize.minFileSize"
@@ -60,7 +53,7 @@ class TableSize:
 
 
 def size(spark: SparkSession, location: LedgerLocation, table: Table) -> TableSize:
-    """How many files, how large together."""
+    """Return how many files there are, and their size together."""
     folder = location.folder(spark, table)
     sizes = None if folder is None else file_sizes(folder)
     if sizes is not None:
@@ -72,7 +65,7 @@ def size(spark: SparkSession, location: LedgerLocation, table: Table) -> TableSi
 def stored(
     spark: SparkSession, location: LedgerLocation, tables: Iterable[Table] = STAMPED
 ) -> dict[tuple[str, str], int]:
-    """(table, attempt) -> rows that are there, whether they count or not: one pass over one column of each table."""
+    """Count the rows by (table, attempt), whether they count or not: one pass over one column of each table."""
     pieces = [location.rows(spark, each).select(F.lit(each.name), c.ATTEMPT_ID) for each in tables if each is not RUNS]
     if not pieces:
         return {}
@@ -82,23 +75,19 @@ def stored(
 
 
 def remove(spark: SparkSession, location: LedgerLocation, table: Table, attempts: Sequence[str]) -> int:
-    """Remove the rows of these attempts from a table; how many there were. Raises WriteConflict as `persistently`."""
+    """Remove the rows of these attempts from a table; return how many. Raises WriteConflict as `persistently`."""
     removed = 0
     for first in range(0, len(attempts), NAMED):
-        condition = f"{c.ATTEMPT_ID} IN ({', '.join(map(literal, attempts[first : first + NAMED]))})"
-        command = f"DELETE FROM {location.identifier(table)} WHERE {condition}"  # noqa: S608 quoted, each value too
-        removed += persistently(partial(_affected, spark, location, table, command), table)
+        named = ", ".join(map(literal, attempts[first : first + NAMED]))
+        removed += remove_all(spark, location, table, f" WHERE {c.ATTEMPT_ID} IN ({named})")
     return removed
 
 
-def remove_all(spark: SparkSession, location: LedgerLocation, table: Table) -> int:
-    """Remove every row of a table; how many there were."""
-    command = f"DELETE FROM {location.identifier(table)}"  # noqa: S608 quoted by identifier
-    return persistently(partial(_affected, spark, location, table, command), table)
-
-
-def _affected(spark: SparkSession, location: LedgerLocation, table: Table, command: str) -> int:
-    return int(changes.run(spark, location, table, command)[0][0])
+def remove_all(spark: SparkSession, location: LedgerLocation, table: Table, condition: str = "") -> int:
+    """Remove every row of a table that meets the condition; return how many there were."""
+    command = f"DELETE FROM {location.identifier(table)}{condition}"  # noqa: S608 quoted by identifier
+    [(removed, *_)] = persistently(partial(changes.run, spark, location, table, command), table)
+    return int(removed)
 
 
 def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> None:
@@ -110,7 +99,7 @@ def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb:
 
 
 def small_files(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> int:
-    """How many files of a table are below half of this size in MiB, without a query; 0 where only Spark can tell."""
+    """Count the files of a table below half of this size in MiB, without a query; 0 if only Spark can know."""
     folder = location.folder(spark, table)
     sizes = None if folder is None else file_sizes(folder)
     return sum(size < file_mb * 2**19 for size in sizes or ())
@@ -141,7 +130,7 @@ def persistently(work: Callable[[], T], table: Table) -> T:
 
 @contextmanager
 def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for a while."""
+    """Change settings of the session for a while."""
     before = {name: spark.conf.get(name, None) for name in values}
     for name, value in values.items():
         spark.conf.set(name, value)
@@ -158,9 +147,8 @@ def settings(spark: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
 # Folders of damaged tables that `rebuild` moved out of the way: `<ledger>/<table>.damaged-<attempt>`.
 #
 # Nobody reads them, and no vacuum of Delta sees them. They are kept for a person to look at, not for ever: what they
-# hold
-# is subject to retention and redaction as it was in the table. A note in each says when it was moved, and after which
-# commit of the ledger.
+# hold is subject to retention and redaction as it was in the table. A note in each says when it was moved, and after
+# which commit of the ledger.
 
 DAMAGED = ".damaged-"
 NOTE = "_set_aside.json"
@@ -178,7 +166,7 @@ class Aside:
 
 
 def folder_of(location: LedgerLocation, table: Table) -> Path | None:
-    """The folder of a table on this machine; None where it is elsewhere, or only a catalog knows."""
+    """Return the folder of a table on this machine; None if it is elsewhere, or only a catalog knows."""
     if location.path is None:
         return None
     folder = local_folder(location.path) if has_scheme(location.path) else Path(location.path)
@@ -195,7 +183,7 @@ def move_aside(folder: Path, attempt_id: str, sequence: int, now: datetime) -> P
 
 
 def set_aside(location: LedgerLocation, table: Table) -> tuple[Aside, ...]:
-    """The folders of one table, in order of their names."""
+    """List the folders of one table, in order of their names."""
     folder = folder_of(location, table)
     if folder is None or not folder.parent.is_dir():
         return ()
@@ -212,7 +200,7 @@ def _aside(table: Table, folder: Path) -> Aside:
 
 
 def erase(aside: Aside) -> str:
-    """Remove the folder with all it holds; says why it cannot be removed. Cut off, it can be repeated."""
+    """Remove the folder with all it holds; return why it cannot be removed. Cut off, it can be repeated."""
     try:
         shutil.rmtree(aside.folder)
     except OSError as error:
@@ -236,16 +224,16 @@ class Lease:
 
     def take(self, spark: SparkSession, location: LedgerLocation, now: datetime) -> None:
         """Take the lease, or say that it is still held. Raises WriteConflict where another holds it."""
-        row = {c.STATUS: F.lit(LEASED), c.FINISHED_AT: F.lit(now + self.length)}
-        mine = runs_frame(spark, [planned_row(self.attempt)]).withColumns(row)
+        mine = planned_row(self.attempt) | {c.STATUS: LEASED, c.FINISHED_AT: now + self.length}
         same = f"t.{c.STATUS} = '{LEASED}' AND t.{c.KIND} = s.{c.KIND}"
-        over = f"t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID} OR t.{c.FINISHED_AT} <= timestamp_micros({_micros(now)})"
+        micros = round(now.timestamp() * 1_000_000)
+        over = f"t.{c.ATTEMPT_ID} = s.{c.ATTEMPT_ID} OR t.{c.FINISHED_AT} <= timestamp_micros({micros})"
         taking = f" WHEN MATCHED AND ({over}) THEN UPDATE SET *"
-        if merged(location, mine, f"lease_{digest(self.attempt.attempt_id)}", same, taking) != 1:
+        if SparkCommitLog(spark, location).merge(mine, same, taking) != 1:
             raise WriteConflict(self._refusal(spark, location))
 
     def renew(self, spark: SparkSession, location: LedgerLocation, now: datetime) -> None:
-        """Say that it is still held, where half of its time is over."""
+        """Say that it is still held, if half of its time is over."""
         if now >= self.attempt.started_at + self.length / 2:
             self.take(spark, location, now)
 
@@ -260,7 +248,3 @@ class Lease:
         mine = f"{c.STATUS} = '{LEASED}' AND {c.ATTEMPT_ID} = {literal(self.attempt.attempt_id)}"
         command = f"DELETE FROM {location.identifier(RUNS)} WHERE {mine}"  # noqa: S608 quoted by identifier and literal
         changes.run(spark, location, RUNS, command)
-
-
-def _micros(moment: datetime) -> int:
-    return round(moment.timestamp() * 1_000_000)

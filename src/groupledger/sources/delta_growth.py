@@ -11,21 +11,18 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupledger.sources.files import local_path
 from groupledger.sources.opening import opened
 from groupledger.tables.sql_text import literal_path, quoted
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 READ_AS_PARQUET = frozenset(
     (
@@ -157,12 +154,14 @@ def rows_of(
 
     None if they have too many values of its partition columns. Raises SourceFault if one of the files is gone.
     """
+    if not files:
+        return spark.createDataFrame([], schema)
     placed = [name for name in table.partition_columns if name in names]
     by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
     for file in files:
         values = tuple(_value(file.partition_values, name) for name in placed)
         by_values[values].append(literal_path(url_of(table.folder, file.path)))
-    if not by_values or len(by_values) > MOST_PARTITIONS:
+    if len(by_values) > MOST_PARTITIONS:
         return None
     inside = StructType([schema[name] for name in schema.names if name in names and name not in placed])
     frames = []

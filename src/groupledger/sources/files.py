@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote
 
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
@@ -20,12 +22,6 @@ from groupledger.core.secrets import without_secrets
 from groupledger.sources.opening import SourceFault, opened
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal_path, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
 
 _LOCAL = re.compile(r"^(?:file:/*(?=/))?(?![a-zA-Z][\w+.-]*:/)")
 _LEFT_BY_SPARK = re.compile(r"_SUCCESS|_(?:started|committed)_.*|\..*\.crc")
@@ -64,7 +60,7 @@ class Files:
     def shown(self) -> dict[str, str]:
         """Return how files are named whose names hold a secret: only this process knows which do."""
         names = (plain_name(name) for name, *_ in self.found)
-        return {name: told for name in names if (told := without_secrets(name)) != name}
+        return {name: masked for name in names if (masked := without_secrets(name)) != name}
 
     @property
     def is_partitioned(self) -> bool:
@@ -79,7 +75,9 @@ def list_files(spark: SparkSession, path: str, *, glob: bool = False) -> Files:
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     listed = opened(lambda: reader.load(place), path)
     named = listed.select("path", "length", F.unix_micros("modificationTime").alias(c.AT))
-    found: list[tuple[str, int, int]] = sorted((row["path"], row["length"], row[c.AT]) for row in _rows(named, path))
+    found: list[tuple[str, int, int]] = sorted(
+        (row["path"], row["length"], row[c.AT]) for row in opened(named.collect, path)
+    )
     if not found:
         _expect_nothing(path, glob=glob)
     for name, *_ in found:
@@ -120,13 +118,9 @@ def local_path(path: str) -> Path | None:
     return Path(path[local.end() :]) if local else None
 
 
-def _rows(listed: Any, path: str) -> list[Any]:
-    return opened(listed.collect, path)
-
-
 def _expect_nothing(path: str, *, glob: bool) -> None:
     """Raise a fault if a path that Spark finds empty contains files."""
-    hidden = [path] if _is_hidden(path) and not glob else []
+    hidden = [path] if path.rstrip("/").rsplit("/", 1)[-1].startswith(("_", ".")) and not glob else []
     root = local_path(path)
     if root is not None and not glob:
         hidden = [str(file) for file in ([root] if root.is_file() else _files(root)) if file.stat().st_size]
@@ -138,10 +132,6 @@ def _expect_nothing(path: str, *, glob: bool) -> None:
 def _files(root: Path) -> list[Path]:
     found = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
     return sorted(file for file in found if _LEFT_BY_SPARK.fullmatch(file.name) is None)
-
-
-def _is_hidden(path: str) -> bool:
-    return path.rstrip("/").rsplit("/", 1)[-1].startswith(("_", "."))
 
 
 def plain_name(name: str) -> str:

@@ -100,7 +100,12 @@ class Cluster:
 
     def topics(self) -> tuple[TopicListing, ...]:
         """Return the topics visible to us."""
-        return self._listed(sorted(self.partitions()))
+        found = []
+        for topic in self.described_topics(sorted(self.partitions())):
+            partitions = sorted(topic.partitions, key=lambda each: each.id)
+            racks = tuple(tuple(node.rack or None for node in each.replicas) for each in partitions)
+            found.append((topic.name, str(topic.topic_id) if topic.topic_id else None, racks))
+        return tuple(sorted(found, key=lambda each: each[0]))
 
     def cluster_id(self) -> str:
         """Return the cluster's own id: the first request, which shows whether a broker answers."""
@@ -145,14 +150,6 @@ class Cluster:
     def _timeout(self) -> dict[str, float]:
         return {"request_timeout": self.address.timeout_seconds}
 
-    def _listed(self, names: list[str]) -> tuple[TopicListing, ...]:
-        found = []
-        for topic in self.described_topics(names):
-            partitions = sorted(topic.partitions, key=lambda each: each.id)
-            racks = tuple(tuple(node.rack or None for node in each.replicas) for each in partitions)
-            found.append((topic.name, str(topic.topic_id) if topic.topic_id else None, racks))
-        return tuple(sorted(found, key=lambda each: each[0]))
-
     def _ends(self, partitions: int) -> dict[int, LogEnds]:
         """Return log start and end of each log partition, the end as seen by a reader of uncommitted records."""
         starts, ends = (self._offsets(partitions, spec) for spec in ("earliest", "latest"))
@@ -169,11 +166,10 @@ class Cluster:
         return {place.partition: answer.offset for place, answer in found.items()}
 
     def _metadata(self) -> Any:
-        doing = "listing the topics"
         try:
             return self._admin.list_topics(timeout=self.address.timeout_seconds)
         except self._library.KafkaException as error:
-            raise self._fault(error, doing) from error
+            raise self._fault(error, "listing the topics") from error
 
     def _listed_groups(self) -> Any:
         doing = "listing the groups"
@@ -198,7 +194,7 @@ class Cluster:
     ) -> dict[Any, Any]:
         """Return the answers to a request about several things, by thing."""
         return self._settled(
-            lambda: {about: self._answer(told, f"{doing} {_name(about)}", unless) for about, told in ask().items()}
+            lambda: {about: self._answer(each, f"{doing} {_name(about)}", unless) for about, each in ask().items()}
         )
 
     def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:

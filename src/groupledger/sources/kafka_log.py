@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -17,15 +18,13 @@ from groupledger.core.faults import Fault, kafka_fault, log_moved
 from groupledger.core.log.lines import TOPIC
 from groupledger.core.log.plan import OffsetRange
 from groupledger.sources import offsets_log
+from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.opening import NUMBER, PROBLEM
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from groupledger.sources.kafka_client import Address
 
 
 FIELDS = StructType(
@@ -100,8 +99,7 @@ class _Reader(DataSourceReader):
 # Read a running cluster's log through Spark's own Kafka source, so that no Python code runs per record.
 #
 # Its partitions are assigned, never subscribed to: a subscription would make the reader a member of a group, and write
-# to
-# the log that it reads.
+# to the log that it reads.
 
 GROUP_PREFIX = "groupledger-reads-without-a-group"
 """Prefix of the group ids that Kafka's Java consumer requires; no such group is joined or committed to."""

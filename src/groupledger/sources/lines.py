@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
@@ -15,12 +17,6 @@ from groupledger.core.log.lines import NO_VALUES, OTHER_TOPIC, as_text, is_blank
 from groupledger.sources.files import Files, plain_name, whole
 from groupledger.sources.opening import BLANK, PROBLEM, opened
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from pyspark.sql import DataFrame, SparkSession
-
 
 VALUE, FOLDER = "value", "folder"
 FILE, BLOCK = "file", "block"
@@ -78,7 +74,7 @@ def parsed(
         for batch in batches:
             rows = []
             for line, folder, *place in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                named = values.get(folder) or values.setdefault(folder, _loaded(folder))
+                named = values.get(folder) or values.setdefault(folder, json.loads(folder) if folder else {})
                 rows.append(row(line, named, _place(place[0], place[1], lines_read, shown) if place else ""))
             columns = zip(*rows, strict=True) if rows else ((),) * len(names)
             arrays = [pa.array(list(column), kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -92,7 +88,3 @@ def _place(file: str, block: int, lines_read: Counter[tuple[str, int]], shown: M
     lines_read[file, block] += 1
     number, name = lines_read[file, block], plain_name(file)
     return f"{shown.get(name, name)}, line {number:,}{f' behind byte {block:,}' if block else ''}"
-
-
-def _loaded(folder: str | None) -> dict[str, Any]:
-    return json.loads(folder) if folder else {}

@@ -7,12 +7,12 @@ row that cannot be used sends the rows of its snapshot to quarantine; other snap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, IntegralType, MapType, StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, IntegralType, MapType, StringType, StructType
 
 from groupledger.core.secrets import without_secrets
 from groupledger.sources.files import Files, paths
@@ -36,13 +36,6 @@ from groupledger.tables.facts import (
     TOPIC_COUNTS,
     GivenForm,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import DataType
-
 
 _ASSIGNORS = "assignors"
 
@@ -70,15 +63,8 @@ def read(
     found = snapshots_of(_groups(rows), _members(rows), (members.name, members.name), cluster_id, most_claims)
     counts = None if topics is None else _given(topics, TOPIC_COUNTS, columns)
     listed = None if topics is None or counts is None else _topics(counts, topics.name, cluster_id)
-    tables = [given, *([] if counts is None else [counts])]
-    return SnapshotRows(
-        found.groups,
-        found.members,
-        listed,
-        tuple(each.arrivals for each in tables),
-        tuple(each.files for each in tables),
-        derived=True,
-    )
+    files = tuple(each.files for each in (given, counts) if each is not None)
+    return SnapshotRows(found.groups, replace(found.members, arrivals=given.arrivals), listed, files, derived=True)
 
 
 def _require(columns: Mapping[str, str], opened: list[OpenedTable]) -> None:
@@ -147,8 +133,8 @@ def _topics(counts: GivenTable, place: str, cluster_id: str) -> Rows:
     same = Window.partitionBy(F.coalesce(c.CLUSTER_ID, F.lit(cluster_id)), c.TOPIC, c.OBSERVED_AT)
     several = F.size(F.collect_set(c.PARTITIONS).over(same)) > 1
     words = F.concat(F.lit("TOPIC_TWICE: topic "), c.TOPIC, F.lit(" has several partition counts; expected one row"))
-    rows = counts.rows.withColumn(PROBLEM, F.coalesce(PROBLEM, F.when(several, words)))
-    return rows_of_topics(rows.withColumnsRenamed(renamed), place, cluster_id)
+    rows = counts.rows.withColumn(PROBLEM, F.coalesce(PROBLEM, F.when(several, words))).withColumnsRenamed(renamed)
+    return rows_of_topics(replace(counts, rows=rows), place, cluster_id)
 
 
 # Convert the usual shapes of owned partitions to lists of topics, each with its partitions.
@@ -177,13 +163,12 @@ def as_lists(value: Column, kind: DataType) -> Column:
     each = kind.elementType
     if isinstance(each, StringType):
         return _by_topic(F.transform(value, _numbered))
-    if isinstance(each, StructType) and c.PARTITIONS not in each.names and _is_number(each, c.PARTITION):
+    names = set(each.names) if isinstance(each, StructType) else set()
+    if isinstance(each, StructType) and names & {c.TOPIC, c.PARTITION, c.PARTITIONS} == {c.TOPIC, c.PARTITION}:
+        if not isinstance(each[c.PARTITION].dataType, IntegralType):
+            return value
         return _by_topic(F.transform(value, lambda pair: F.struct(pair[c.TOPIC], pair[c.PARTITION])))
     return value
-
-
-def _is_number(pair: StructType, name: str) -> bool:
-    return {c.TOPIC, name} <= set(pair.names) and isinstance(pair[name].dataType, IntegralType)
 
 
 def _numbered(text: Column) -> Column:

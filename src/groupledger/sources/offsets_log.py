@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
@@ -25,11 +25,10 @@ from groupledger.core.log.lines import (
     LOG_FIELDS,
     NO_VALUES,
     OFFSET_COMMIT_LEFT_OUT,
-    OFFSET_COMMITS,
     TOPIC,
     log_record,
 )
-from groupledger.core.wire.offsets_log import CONTROL_KEYS
+from groupledger.core.wire.offsets_log import CONTROL_KEYS, OFFSET_COMMITS
 from groupledger.sources.files import Files, open_table, paths
 from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import (
@@ -48,9 +47,6 @@ from groupledger.sources.opening import (
 from groupledger.sources.snapshot_tables import moment, within
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 FIELDS = StructType(
     [
@@ -136,7 +132,9 @@ def of_table(
 
     Raises SourceFault FOREIGN_SCHEMA where a column is missing or of another type.
     """
-    given, others = _by_field(found, source, columns), None
+    there, others = paths(found.schema), None
+    names = fields_of(found.schema, source, columns)
+    given = found.select(*(there[name].column.alias(field) for field, name in names.items()))
     if c.TOPIC in given.columns:
         is_ours = F.col(c.TOPIC).isNull() | (F.col(c.TOPIC) == TOPIC)
         others = given.where(~is_ours).select(c.TOPIC)
@@ -167,13 +165,6 @@ def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_V
             expected = f"expected {' or '.join(allowed)}; the columns of an offsets log are {', '.join(COLUMNS)}"
             raise SourceFault("FOREIGN_SCHEMA", f"{source}: column {said} is {got}; {expected}")
     return names
-
-
-def _by_field(found: DataFrame, source: str, columns: Mapping[str, str]) -> DataFrame:
-    """Rename the table's columns to the fields that they hold."""
-    there = paths(found.schema)
-    names = fields_of(found.schema, source, columns)
-    return found.select(*(there[name].column.alias(field) for field, name in names.items()))
 
 
 def of_stretches(stretches: DataFrame, source: str, cluster_id: str, partitions: Iterable[int]) -> Rows:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, IllegalArgumentException
-from pyspark.sql import Observation
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from groupledger.core.faults import Fault
@@ -16,9 +16,6 @@ from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, OTHER_TOPIC
 from groupledger.core.secrets import without_secrets
 from groupledger.tables import QUARANTINE
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
 
 T = TypeVar("T")
 
@@ -95,7 +92,7 @@ class Arrivals:
 class Rows:
     """The content of a source: usable rows, and unusable ones as rows of `quarantine` (without the attempt).
 
-    After `good` has been read, `watches` tell whether there are unusable rows: a second pass is rarely needed.
+    After `good` has been read, `watches` show whether there are unusable rows: a second pass is rarely needed.
     `newest_left_out`, asked afterwards: by log partition, the time (ms) of the newest record that was left out.
     """
 
@@ -108,7 +105,7 @@ class Rows:
     def rejections(self) -> int:
         """Count the rows of `rejected`, after an action on `good`. Without a watch a query counts them.
 
-        A watch counts the rows of a retried task again: it only tells none from some.
+        A watch counts the rows of a retried task again: it only distinguishes none from some.
         """
         found = [seen(watch) for watch in self.watches]
         known = [each[_REJECTED] for each in found if each is not None]

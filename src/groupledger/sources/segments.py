@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -42,10 +43,6 @@ from groupledger.sources.opening import (
 )
 from groupledger.sources.snapshot_tables import moment
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 
 OTHER_TOPIC, SET_ASIDE = "other topic", "log set aside by the broker"
 """Kinds of folders that are skipped. A broker renames those that it is about to delete or replace."""
@@ -292,17 +289,14 @@ def decompressed(codec: int, data: bytes) -> bytes:
     try:
         if codec == _SNAPPY:
             return _snappy(data)
+        pieces, size = list[bytes](), 0
         with pa.CompressedInputStream(pa.BufferReader(data), _CODECS[codec]) as stream:
-            return b"".join(_compressed_pieces(stream))
+            while piece := stream.read(_PIECE):
+                size += len(piece)
+                pieces.append(_bounded(piece, size))
+        return b"".join(pieces)
     except (OSError, pa.ArrowException) as error:
         raise ValueError(f"bytes that do not decompress ({str(error)[:100]})") from None
-
-
-def _compressed_pieces(stream: pa.NativeFile) -> Iterator[bytes]:
-    size = 0
-    while piece := stream.read(_PIECE):
-        size += len(piece)
-        yield _bounded(piece, size)
 
 
 def _snappy(data: bytes) -> bytes:

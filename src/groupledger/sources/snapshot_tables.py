@@ -6,13 +6,13 @@ whole, its group row and its member rows; other snapshots are unaffected.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import partial, reduce
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from groupledger.core.log.described_groups import DescribedLines
 from groupledger.core.log.input_codes import MOMENT, OFFSET, NumberRange
 from groupledger.core.log.lines import table_row
 from groupledger.sources.files import Files, open_table, table_files, whole
@@ -38,14 +39,6 @@ from groupledger.sources.opening import BLANK, CORRUPT, PROBLEM, Arrivals, Rows,
 from groupledger.sources.topic_listings import canonical_topic_id
 from groupledger.tables import columns as c
 from groupledger.tables.facts import GROUPS, MEMBERS, TOPICS, GivenForm
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.core.log.described_groups import DescribedLines
-
 
 STAGE = "tables"
 SOURCE_KIND = "table"
@@ -62,14 +55,12 @@ _PARTITION_LISTS = (c.CLAIMED, c.RECORDED, c.TARGET, c.PENDING_REVOCATION)
 class SnapshotRows:
     """Rows of the three tables and of `quarantine`, all without the attempt. `topics` is None if not provided.
 
-    `arrivals` and `files` are those of the existing tables. `derived`: the groups are no rows of a user's, but made of
-    those of `members`.
+    `files` are those of the existing tables. `derived`: the groups are no rows of a user's, but made of `members`.
     """
 
     groups: Rows
     members: Rows
     topics: Rows | None
-    arrivals: tuple[Arrivals, ...] = ()
     files: tuple[Files, ...] = ()
     derived: bool = False
 
@@ -77,10 +68,6 @@ class SnapshotRows:
         """Return the tables that there are."""
         groups = None if self.derived else self.groups
         return [rows for rows in (groups, self.members, self.topics) if rows is not None]
-
-    def rejected(self) -> DataFrame:
-        """Return the rejected rows of all three."""
-        return reduce(lambda left, right: left.unionByName(right), [rows.rejected for rows in self.parts()])
 
 
 def are_there(spark: SparkSession, folder: str, kind: str, *, glob: bool = False) -> bool:
@@ -125,19 +112,15 @@ def described(
 def _judged_together(
     folder: str, groups: GivenTable, members: GivenTable, topics: GivenTable | None, cluster_id: str, most_claims: int
 ) -> SnapshotRows:
-    given = [table for table in (groups, members, topics) if table is not None]
     places = (table_path(folder, GROUPS), table_path(folder, MEMBERS))
     found = snapshots_of(groups.rows, members.rows, places, cluster_id, most_claims, named=_named)
-    return replace(
-        found,
-        topics=None if topics is None else rows_of_topics(topics.rows, table_path(folder, TOPICS), cluster_id),
-        arrivals=tuple(table.arrivals for table in given),
-        files=tuple(table.files for table in given),
+    listed = None if topics is None else rows_of_topics(topics, table_path(folder, TOPICS), cluster_id)
+    return SnapshotRows(
+        replace(found.groups, arrivals=groups.arrivals),
+        replace(found.members, arrivals=members.arrivals),
+        listed,
+        tuple(table.files for table in (groups, members, topics) if table is not None),
     )
-
-
-def _as_it_is(rows: DataFrame) -> DataFrame:
-    return rows
 
 
 def snapshots_of(
@@ -146,7 +129,7 @@ def snapshots_of(
     places: tuple[str, str],
     cluster_id: str,
     most_claims: int,
-    named: Callable[[DataFrame], DataFrame] = _as_it_is,
+    named: Callable[[DataFrame], DataFrame] = lambda rows: rows,
 ) -> SnapshotRows:
     """Judge group rows and member rows together; `places`: their names in quarantine rows.
 
@@ -192,52 +175,43 @@ def _judged(groups: DataFrame, members: DataFrame, most_claims: int) -> DataFram
     same = Window.partitionBy(c.SNAPSHOT_ID)
     position = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID, c.OFFSET)
     problems = _group_problem(F.count(F.lit(1)).over(same), F.count(F.lit(1)).over(position))
-    return counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems, _over_limit(most_claims)))
+    claims = F.col(_CLAIMS)
+    words = f" partitions; expected at most {most_claims} (limits.max_partitions_per_group)"
+    over = F.when(claims > most_claims, _said("CLAIMS_OVER_LIMIT", "members claim ", claims, words))
+    return counted.withColumn(PROBLEM, F.coalesce(PROBLEM, _WRONG, problems, over))
 
 
 def _member_counts(members: DataFrame) -> DataFrame:
     """Return, per snapshot, counts of rows, distinct members, places and all topics, and a row's first problem."""
     topics = F.array_sort(F.array_distinct(F.flatten(F.collect_set(c.TOPICS))))
+    none = F.lit(0).cast("bigint")
+    claimed = F.aggregate(c.CLAIMED, none, lambda total, topic: total + F.size(topic[c.PARTITIONS]))
     return members.groupBy(c.SNAPSHOT_ID).agg(
         F.count(F.lit(1)).alias(_COUNT),
         F.count_distinct(c.MEMBER_ID).alias(_IDS),
         F.count_distinct(c.MEMBER_ORDER).alias(_PLACES),
         F.min(F.coalesce(PROBLEM, _member_problem())).alias(_WRONG),
         topics.alias(_TOPICS_OF),
-        F.sum(F.coalesce(_partitions_in(c.CLAIMED), F.lit(0))).alias(_CLAIMS),
+        F.sum(F.coalesce(claimed, F.lit(0))).alias(_CLAIMS),
     )
-
-
-def _partitions_in(lists: str) -> Column:
-    """Count the partitions in the member's lists; null without lists."""
-    return F.aggregate(lists, F.lit(0).cast("bigint"), lambda total, topic: total + F.size(topic[c.PARTITIONS]))
-
-
-def _over_limit(most_claims: int) -> Column:
-    claims = F.col(_CLAIMS)
-    words = f" partitions; expected at most {most_claims} (limits.max_partitions_per_group)"
-    return F.when(claims > most_claims, _said("CLAIMS_OVER_LIMIT", "members claim ", claims, words))
 
 
 def _member_problem() -> Column:
     """Report a negative partition, or a negative place."""
     negative = F.lit(False)
     for name in _PARTITION_LISTS:
-        negative |= F.coalesce(F.exists(name, _has_negative), F.lit(False))
+        in_topic = F.exists(name, lambda topic: F.exists(topic[c.PARTITIONS], lambda partition: partition < 0))
+        negative |= F.coalesce(in_topic, F.lit(False))
     text = F.concat(F.lit("NEGATIVE_PARTITION: member "), c.MEMBER_ID, F.lit(" has a partition below 0"))
     place = F.concat(F.lit("BAD_MEMBER_ORDER: member_order of member "), c.MEMBER_ID, F.lit(" is below 0"))
     return F.when(negative, text).when(F.col(c.MEMBER_ORDER) < 0, place)
 
 
-def _has_negative(topic: Column) -> Column:
-    return F.exists(topic[c.PARTITIONS], lambda partition: partition < 0)
-
-
 def _group_problem(same_id: Column, same_position: Column) -> Column:
     """Return the first contradiction between the rows of a snapshot, or null."""
     rows, ids, places = (F.col(name).cast("string") for name in (_COUNT, _IDS, _PLACES))
-    told = F.col(c.MEMBERS)
-    alive = ~F.col(c.STATE).isin(*_EMPTY_STATES) & (F.coalesce(told, F.lit(1)) != 0)
+    members = F.col(c.MEMBERS)
+    alive = ~F.col(c.STATE).isin(*_EMPTY_STATES) & (F.coalesce(members, F.lit(1)) != 0)
     checks = [
         (
             ~F.col(c.OFFSET).between(OFFSET.least, OFFSET.most),
@@ -255,7 +229,10 @@ def _group_problem(same_id: Column, same_position: Column) -> Column:
         (F.col(_COUNT) > F.col(_IDS), _said("MEMBER_TWICE", rows, " member rows for ", ids, " different member ids")),
         (F.col(_COUNT) > F.col(_PLACES), _said("PLACE_TWICE", rows, " member rows for ", places, " places")),
         (alive & (F.col(_COUNT) == 0), _said("NO_MEMBERS", "no member row for a group in state ", F.col(c.STATE))),
-        (told != F.col(_COUNT), _said("MEMBER_COUNT", "members is ", told, ", and there are ", rows, " member rows")),
+        (
+            members != F.col(_COUNT),
+            _said("MEMBER_COUNT", "members is ", members, ", and there are ", rows, " member rows"),
+        ),
     ]
     (condition, text), *rest = checks
     chosen = F.when(condition, text)
@@ -298,7 +275,7 @@ def _members(
     return _split(named(joined), MEMBERS, source, (*names, c.SNAPSHOT_ID, c.ROW))
 
 
-def rows_of_topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
+def rows_of_topics(topics: GivenTable, source: str, cluster_id: str) -> Rows:
     """Return rows of `topic_snapshots` from rows of TOPICS."""
     count = F.col(c.PARTITION_COUNT)
     negative = F.concat(
@@ -308,14 +285,14 @@ def rows_of_topics(topics: DataFrame, source: str, cluster_id: str) -> Rows:
         count.cast("string"),
         F.lit("; expected 0 or more, or null where the topic was deleted"),
     )
-    filled = topics.withColumns(
+    filled = topics.rows.withColumns(
         {
             c.CLUSTER_ID: F.coalesce(c.CLUSTER_ID, F.lit(cluster_id)),
             c.TOPIC_ID: canonical_topic_id(F.col(c.TOPIC_ID)),
             PROBLEM: F.coalesce(PROBLEM, F.when(count < 0, negative)),
         }
     )
-    return _split(filled, TOPICS, source, (c.CLUSTER_ID, c.ROW))
+    return replace(_split(filled, TOPICS, source, (c.CLUSTER_ID, c.ROW)), arrivals=topics.arrivals)
 
 
 def _split(rows: DataFrame, form: GivenForm, source: str, known: Iterable[str]) -> Rows:
@@ -329,8 +306,7 @@ def _split(rows: DataFrame, form: GivenForm, source: str, known: Iterable[str]) 
 #
 # Parquet and Delta have types: a column of another kind is a fault of the whole table. JSON and CSV are read as text
 # (lists as JSON text): a value that does not fit is a fault of its row. CSV names its columns in a header; each line
-# of
-# JSON names them in its keys, so that a missing required one is a fault of the line.
+# of JSON names them in its keys, so that a missing required one is a fault of the line.
 
 _LIST_FIELDS = {c.TOPIC_ID, c.TOPIC, c.PARTITIONS}
 _GOT = "_got_{}"
@@ -384,8 +360,8 @@ def of_lines(lines: DataFrame, files: Files, form: GivenForm) -> GivenTable:
     texts = StructType([StructField(name, StringType()) for name in form.columns])
     raw = parsed(lines, texts, partial(table_row, columns=form.columns), files.shown)
     raw = raw.withColumnRenamed(PROBLEM, _LINE)
-    told = raw.where(F.col(_LINE).isNull() | (F.col(_LINE) != BLANK))
-    rows = _typed(told, form, F.coalesce(c.ROW, F.to_json(F.struct(*form.columns))))
+    given = raw.where(F.col(_LINE).isNull() | (F.col(_LINE) != BLANK))
+    rows = _typed(given, form, F.coalesce(c.ROW, F.to_json(F.struct(*form.columns))))
     return GivenTable(rows, Arrivals(lines, raw.select(F.col(_LINE).alias(PROBLEM)), of_lines=True), files)
 
 
@@ -584,14 +560,12 @@ def moment(value: Column, kind: DataType, bound: NumberRange) -> Column:
     if isinstance(kind, IntegralType):
         return F.timestamp_millis(within(value.cast("bigint"), bound))
     if isinstance(kind, TimestampNTZType):
-        ends = (F.lit(_without_zone(end)).cast("timestamp_ntz") for end in (bound.least, bound.most))
+        zero = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
+        times = (
+            (zero + timedelta(milliseconds=end)).isoformat(" ", "milliseconds") for end in (bound.least, bound.most)
+        )
+        ends = (F.lit(time).cast("timestamp_ntz") for time in times)
         text = F.when(value.between(*ends), value).cast("string")
         value = F.concat(text, F.lit("Z")).try_cast("timestamp")
     micros = F.unix_micros(value)
     return F.when(micros.between(bound.least * _MICROS, bound.most * _MICROS + _MICROS - 1), value)
-
-
-def _without_zone(millis: int) -> str:
-    """Format milliseconds since 1970 as a date and time in UTC."""
-    at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=millis)
-    return at.replace(tzinfo=None).isoformat(" ", "milliseconds")

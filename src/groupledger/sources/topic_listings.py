@@ -6,9 +6,7 @@ from a later listing was deleted by then. A name that returns with another id is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import Observation, Window
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
@@ -19,9 +17,6 @@ from groupledger.sources.lines import parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, observed, rejections, watched_scan
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 MOMENT = "ts"
 RACK = "rack"
@@ -73,8 +68,8 @@ def of_lines(lines: DataFrame, source: str, cluster_id: str, placed: DataFrame |
 
 def changes(listed: DataFrame, known: DataFrame) -> DataFrame:
     """Return rows of `topic_snapshots` (without the attempt) that `listed` adds to the already valid rows, `known`."""
-    told = listed.unionByName(_known_before(listed, known))
-    everything = told.groupBy(c.CLUSTER_ID, MOMENT, c.TOPIC).agg(
+    all_states = listed.unionByName(_known_before(listed, known))
+    everything = all_states.groupBy(c.CLUSTER_ID, MOMENT, c.TOPIC).agg(
         F.max(STATE).alias(STATE)
     )  # picks one of two, in any order
     moments = everything.select(c.CLUSTER_ID, MOMENT).distinct()
@@ -119,12 +114,8 @@ def _rows(rows: DataFrame, moment: str, count: Column, racks: Column) -> DataFra
 def _new(found: DataFrame, known: DataFrame) -> DataFrame:
     """Remove rows that are already known: reading the same listings again changes nothing."""
     names = [c.CLUSTER_ID, c.TOPIC_ID, c.TOPIC, c.PARTITION_COUNT, c.VALID_FROM]
-    left, right = found.alias("found"), known.alias("known")
-    same = [F.col(f"found.{name}").eqNullSafe(F.col(f"known.{name}")) for name in names]
-    condition = same[0]
-    for equal in same[1:]:
-        condition &= equal
-    return left.join(right, condition, "left_anti")
+    same = F.expr(" AND ".join(f"found.{name} <=> known.{name}" for name in names))
+    return found.alias("found").join(known.alias("known"), same, "left_anti")
 
 
 def canonical_topic_id(topic_id: Column) -> Column:
@@ -135,10 +126,6 @@ def canonical_topic_id(topic_id: Column) -> Column:
 def _racks() -> Column:
     """Return racks of each partition's replicas; the one rack of a topic applies to all of its partitions."""
     count = F.col(c.PARTITIONS)
-    each = F.when(count.between(1, MOST_RACKED_PARTITIONS), F.array_repeat(RACK, _repeated(count)))
+    most = F.least(count, F.lit(MOST_RACKED_PARTITIONS))  # in whatever order Spark evaluates
+    each = F.when(count.between(1, MOST_RACKED_PARTITIONS), F.array_repeat(RACK, most))
     return F.coalesce(c.RACKS, F.when(F.col(RACK).isNotNull(), each))
-
-
-def _repeated(count: Column) -> Column:
-    """Limit the count to what may be repeated, in whatever order Spark evaluates."""
-    return F.least(count, F.lit(MOST_RACKED_PARTITIONS))

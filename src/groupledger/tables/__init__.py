@@ -1,6 +1,8 @@
 """Declare every Delta table of the ledger once: names, types, comments, clustering.
 
-`TABLES` lists those that exist. DDL, Arrow schemas, documentation and checks of foreign input derive from here.
+`TABLES` lists those that exist. DDL, Arrow schemas, documentation and checks of foreign input derive from here. Read
+`declaration`, `columns`, `facts` (what an ingest writes), `results` (what an assign writes) and `views` (which rows
+count, as SQL). Called by `sinks`, `engine`, `pipeline` and `answers`.
 """
 
 from __future__ import annotations

@@ -2,13 +2,26 @@
 
 python -m groupledger.tables.views > src/groupledger/answers/views.sql
 
-In Spark `unnest` is `explode`. `sinks.current` states the rule; a test holds each view against it, in both engines. The
-text is kept in a file, so that a reader without Spark need not import the declarations.
+In Spark `unnest` is `explode`. The text is kept in a file, so that a reader without Spark need not import the
+declarations. `sinks.current` runs the same queries for jobs. The rule, as `docs/guides/use/sql.md` has it for readers:
+
+- A row counts once `runs` commits its attempt.
+- A *fact* of a group is superseded if a later attempt folded the group again (late data): its row in `group_heads`
+  says `refolded`, and its offsets (`from_offset`, `offset`] are the later attempt's alone. Folded again from the
+  beginning (`from_offset` -1), the group is the later attempt's alone, in whichever log partition it was before.
+- *Ownership changes* of users' own snapshot tables are, of each group, those of the last attempt that derived them:
+  each derives all, since a snapshot may come late.
+- The *snapshot before* one of users' own tables is, unless its table names another, the one before it by offset, of the
+  same group and incarnation: a snapshot may come late, so this is decided when they are read.
+- A *result* is superseded by that of the latest attempt for the same snapshot and scenario, whatever its configuration,
+  and counts only while its snapshot does: one that a read had cut is no longer there once the group was folded again.
+- *Calls* and their metrics are those of the last commit that derived them: each derives all.
 """
 
 from __future__ import annotations
 
 import sys
+from typing import NamedTuple
 
 from groupledger.tables import (
     ASSIGNMENTS,
@@ -48,7 +61,27 @@ _WITH_TIMES = (c.OBSERVED_AT, c.STATE, c.SNAPSHOT_KIND)
 """What a reader of results wants to know of their snapshot."""
 
 
-def views() -> dict[str, str]:
+class Cut(NamedTuple):
+    """What a reader knows of a ledger's commits: parts of a query that change nothing by this are left out.
+
+    `refolds`: groups were folded again. `given`: snapshots came from users' own tables. `counted`: no; the tables that
+    are read hold rows of committed attempts alone, and results are wanted without the times of their snapshot.
+    """
+
+    refolds: bool = True
+    given: bool = True
+    counted: bool = False
+
+
+def _same(side: str, names: tuple[str, ...]) -> str:
+    return " AND ".join(f"{side}.{name} = t.{name}" for name in names)
+
+
+_THERE = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
+"""The snapshot of a result counts."""
+
+
+def views(cut: Cut = Cut()) -> dict[str, str]:  # noqa: B008 a constant
     """Map each name to its query, ordered so that a view only uses those before it."""
     made = {
         CURRENT.format(RUNS.name): f"SELECT {_columns(RUNS)} FROM runs t WHERE t.status = 'committed'",
@@ -58,18 +91,19 @@ def views() -> dict[str, str]:
         ),
     }
     for table in (LOG_RECORDS, TOPIC_SNAPSHOTS):
-        made[CURRENT.format(table.name)] = _committed(table)
+        made[CURRENT.format(table.name)] = _committed(table, "", cut)
     for table in (MEMBER_SNAPSHOTS, GROUP_HEADS, COVERAGE):
-        made[CURRENT.format(table.name)] = _fact(table)
-    made[CURRENT.format(OWNERSHIP_CHANGES.name)] = _ownership()
-    made[CURRENT.format(GROUP_SNAPSHOTS.name)] = _group_snapshots()
-    made[LATEST_RESULTS] = _latest_results()
+        made[CURRENT.format(table.name)] = _fact(table, "", cut)
+    made[CURRENT.format(OWNERSHIP_CHANGES.name)] = _ownership(cut)
+    made[CURRENT.format(GROUP_SNAPSHOTS.name)] = _group_snapshots(cut)
+    made[LATEST_RESULTS] = _latest_results(cut)
     for table in (REBALANCES, ASSIGNMENTS):
-        made[CURRENT.format(table.name)] = _result(table)
-    made[CURRENT.format(QUARANTINE.name)] = _both(QUARANTINE, "t.stage = 'assign'", "t.stage <> 'assign'")
-    made[CURRENT.format(VIOLATIONS.name)] = _both(VIOLATIONS, "t.scenario IS NOT NULL", "t.scenario IS NULL")
+        made[CURRENT.format(table.name)] = _result(table, cut)
+    made[CURRENT.format(QUARANTINE.name)] = _both(QUARANTINE, "t.stage = 'assign'", "t.stage <> 'assign'", cut)
+    made[CURRENT.format(VIOLATIONS.name)] = _both(VIOLATIONS, "t.scenario IS NOT NULL", "t.scenario IS NULL", cut)
+    newest = "SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks'"
     for table in (CALLBACKS, METRICS):
-        made[CURRENT.format(table.name)] = _derived(table)
+        made[CURRENT.format(table.name)] = _committed(table, f"r.sequence = ({newest})", Cut())
     made[NOT_LISTED] = _not_listed()
     return made
 
@@ -91,14 +125,18 @@ def _with_run(table: Table) -> str:
     return f"FROM {table.name} t JOIN current_runs r ON r.attempt_id = t.attempt_id"
 
 
-def _committed(table: Table, where: str = "") -> str:
-    return f"SELECT {_columns(table)} {_with_run(table)}" + (f" WHERE {where}" if where else "")
+def _committed(table: Table, where: str, cut: Cut, *, numbered: bool = False) -> str:
+    """Select committed rows; `numbered`: the condition names the number `r.sequence` of the commit."""
+    source = f"FROM {table.name} t" if cut.counted and not numbered else _with_run(table)
+    return f"SELECT {_columns(table)} {source}" + (f" WHERE {where}" if where else "")
 
 
-def _fact(table: Table, where: str = "") -> str:
+def _fact(table: Table, where: str, cut: Cut) -> str:
     """Select committed rows of groups that no later attempt folded again."""
+    if not cut.refolds:
+        return _committed(table, where, cut)
     known = " AND ".join(filter(None, (where, f"NOT EXISTS (SELECT 1 FROM {REFOLDS} m WHERE {_superseded(table)})")))
-    return _committed(table, known)
+    return _committed(table, known, cut, numbered=True)
 
 
 def _superseded(table: Table) -> str:
@@ -115,22 +153,25 @@ def _superseded(table: Table) -> str:
 def _ranked(table: Table, key: tuple[str, ...], where: str = "") -> str:
     """Select committed rows, with `newest` = 1 for those of the last attempt with this key."""
     order = f"rank() OVER (PARTITION BY {_columns(key)} ORDER BY r.sequence DESC) AS newest"
-    condition = f" WHERE {where}" if where else ""
-    return f"SELECT {_columns(table)}, {order} {_with_run(table)}{condition}"
+    return f"SELECT {_columns(table)}, {order} {_with_run(table)}" + (f" WHERE {where}" if where else "")
 
 
-def _ownership() -> str:
+def _ownership(cut: Cut) -> str:
+    if not cut.given:
+        return _fact(OWNERSHIP_CHANGES, "", cut)
     given = _ranked(OWNERSHIP_CHANGES, (c.CLUSTER_ID, c.GROUP_ID), "t.log_partition IS NULL")
-    logged = _fact(OWNERSHIP_CHANGES, "t.log_partition IS NOT NULL")
+    logged = _fact(OWNERSHIP_CHANGES, "t.log_partition IS NOT NULL", cut)
     return f"{logged}\nUNION ALL\nSELECT {_columns(OWNERSHIP_CHANGES)} FROM ({given}) t WHERE t.newest = 1"
 
 
-def _group_snapshots() -> str:
+def _group_snapshots(cut: Cut) -> str:
+    if not cut.given:
+        return _fact(GROUP_SNAPSHOTS, "", cut)
     order = "PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset, t.snapshot_id"
     before = f"coalesce(t.previous_snapshot_id, lag(t.snapshot_id) OVER ({order}))"
     given = f"SELECT {_columns(GROUP_SNAPSHOTS, **{c.PREVIOUS_SNAPSHOT_ID: before})} {_with_run(GROUP_SNAPSHOTS)}"
     # not by the snapshot id: ten million different texts are read to find that all begin alike
-    return f"{_fact(GROUP_SNAPSHOTS, _OF_LOG)}\nUNION ALL\n{given} WHERE NOT {_OF_LOG}"
+    return f"{_fact(GROUP_SNAPSHOTS, _OF_LOG, cut)}\nUNION ALL\n{given} WHERE NOT {_OF_LOG}"
 
 
 def _few(table: Table, is_result: str) -> str:
@@ -143,22 +184,21 @@ def _few(table: Table, is_result: str) -> str:
         f"SELECT 1 FROM {REBALANCES.name} n JOIN current_runs q ON q.attempt_id = n.attempt_id "
         f"WHERE {_same('n', _RESULT_KEY)} AND q.sequence > r.sequence"
     )
-    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
-    return (
-        f"SELECT {_columns(table)} {_with_run(table)} WHERE {is_result} AND EXISTS ({there}) AND NOT EXISTS ({again})"
-    )
+    return f"{_committed(table, f'{is_result} AND EXISTS ({_THERE})', Cut())} AND NOT EXISTS ({again})"
 
 
-def _latest_results() -> str:
-    there = f"SELECT 1 FROM {CURRENT.format(GROUP_SNAPSHOTS.name)} s WHERE {_same('s', _RESULT_KEY[:3])}"
+def _latest_results(cut: Cut) -> str:
     return (
         f"SELECT DISTINCT {_columns(_RESULT_KEY)}, t.attempt_id FROM ({_ranked(REBALANCES, _RESULT_KEY)}) t "
-        f"WHERE t.newest = 1 AND EXISTS ({there})"
+        "WHERE t.newest = 1" + (f" AND EXISTS ({_THERE})" if cut.refolds else "")
     )
 
 
-def _result(table: Table) -> str:
+def _result(table: Table, cut: Cut) -> str:
     """Select the newest results, with the time, state and kind of their snapshot."""
+    if cut.counted:
+        latest = f"SELECT 1 FROM {LATEST_RESULTS} l WHERE {_same('l', (*_RESULT_KEY, c.ATTEMPT_ID))}"
+        return f"SELECT {_columns(table)} FROM {table.name} t WHERE EXISTS ({latest})"
     latest, of_snapshot = _same("l", (*_RESULT_KEY, c.ATTEMPT_ID)), _same("s", _RESULT_KEY[:3])
     times = ", ".join(f"s.{name}" for name in _WITH_TIMES)
     return (
@@ -167,19 +207,14 @@ def _result(table: Table) -> str:
     )
 
 
-def _both(table: Table, is_result: str, is_fact: str) -> str:
+def _both(table: Table, is_result: str, is_fact: str, cut: Cut) -> str:
     """Select the facts of a table together with the results stored in it."""
     if c.SCENARIO in table.columns:
         results = _few(table, is_result)
     else:
         latest = f"SELECT 1 FROM {LATEST_RESULTS} l WHERE {_same('l', (*_RESULT_KEY[:3], c.ATTEMPT_ID))}"
         results = f"SELECT {_columns(table)} FROM {table.name} t WHERE {is_result} AND EXISTS ({latest})"
-    return f"{_fact(table, is_fact)}\nUNION ALL\n{results}"
-
-
-def _derived(table: Table) -> str:
-    newest = "SELECT max(x.sequence) FROM current_runs x WHERE x.kind = 'callbacks'"
-    return _committed(table, f"r.sequence = ({newest})")
+    return f"{_fact(table, is_fact, cut)}\nUNION ALL\n{results}"
 
 
 def _not_listed() -> str:
@@ -210,10 +245,6 @@ def _not_listed() -> str:
         "t.cluster_id AND f.topic = t.topic WHERE t.newest = 1 AND t.partition_count IS NULL "
         "AND (t.valid_from IS NOT NULL OR f.topic IS NULL)"
     )
-
-
-def _same(side: str, names: tuple[str, ...]) -> str:
-    return " AND ".join(f"{side}.{name} = t.{name}" for name in names)
 
 
 if __name__ == "__main__":

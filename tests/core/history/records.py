@@ -13,7 +13,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
+from groupledger.core.wire.records import (
     AssignedTopic,
     ClassicGroupMember,
     ClassicMemberMetadata,
@@ -22,10 +23,8 @@ from groupledger.core.wire.offsets_log import (
     CurrentMemberAssignment,
     CurrentTaskIds,
     GroupMetadata,
-    LogKey,
     MemberMetadata,
     OffsetCommit,
-    RecordKind,
     RecordValue,
     RegularExpression,
     ShareCurrentAssignment,
@@ -40,8 +39,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMetadata,
     TaskIds,
     TopicIdPartitions,
-    encode_key,
-    encode_value,
 )
 
 GROUP = "payments"

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.history import FoldCounts, FoldSettings, LogRow, TopicHistory, fold_group
+from groupledger.core.history import FoldCounts, LogRow, TopicHistory, fold_group
 from groupledger.core.history.rows import Accounts
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -13,7 +13,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import ClassicGroupMember, LogKey, OffsetCommit, RecordKind, encode_key
+from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key
+from groupledger.core.wire.records import ClassicGroupMember, OffsetCommit
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
 from tests.core.history.records import CLICKS, GROW, TOPICS, Log, head_of, member
 from tests.core.wire.captured import LOGS
@@ -72,7 +73,7 @@ def test_another_protocol_type_is_recorded_and_not_read():
 def test_records_of_no_history_and_later_types_are_unused_by_kind(kind):
     key = kind.to_bytes(2, "big") + b"\x00\x01g"
     value = None if kind == 4 else b"\x00\x00"
-    fold = fold_group("c", [LogRow(0, 5, 9, key, value)], None, TOPICS, settings=FoldSettings(check_unused=False))
+    fold = fold_group("c", [LogRow(0, 5, 9, key, value)], None, TOPICS)
     assert fold.counts.accounted == 1
     assert sum(fold.counts.unused.values()) == (0 if kind == 4 else 1)
     assert fold.group_snapshots == []
@@ -88,17 +89,25 @@ def test_markers_of_transactions_are_counted_as_control_records():
     assert fold.head is None
     others = [(abort, None), (abort, marker[1:]), (b"\x00\x00\x00\x02", marker), (b"\x00\x01\x00\x00", marker)]
     odd = fold_group("c", [LogRow(0, at, 5, *each) for at, each in enumerate(others)], None, TOPICS)
-    assert odd.counts.quarantined == {"TRUNCATED": len(others)}
+    assert odd.counts.quarantined == {"TRUNCATED": 2}, "a marker's key, and nothing of a marker behind it"
+    assert odd.counts.unused == {"LegacyOffsetCommit": 1, "OffsetCommit": 1}
 
 
-def test_unused_values_are_checked_unless_told_not_to():
+@pytest.mark.parametrize("number", [0, 1])
+def test_an_offset_commit_is_one_by_the_first_two_bytes_of_its_key(number):
+    """Its value may be cut and so may its key: no fact rests on it, so it is neither quarantined nor a gap."""
     log = Log()
+    log.classic(1, [member("m", {"clicks": (0,)})])
     log.put(RecordKind.OFFSET_COMMIT, OffsetCommit(1, None, "", 0, None, None), 3, topic="clicks", partition=0)
-    log.rows[-1] = log.rows[-1]._replace(value=(log.rows[-1].value or b"")[:-3])
-    assert log.fold().counts.quarantined == {"TRUNCATED": 1}
-    assert log.fold().coverage == [], "no fact rests on a commit"
-    lenient = fold_group("c", log.rows, None, TOPICS, settings=FoldSettings(check_unused=False))
-    assert lenient.counts.unused == {"OffsetCommit": 1}
+    row = log.rows[-1]
+    key, value = bytes([0, number]) + (row.key or b"")[2:], row.value or b""
+    pairs = [(key, value), (key, value[:-3]), (key, b""), (key[:-5], value), (key + b"x", value), (key, None)]
+    rows = [row._replace(offset=row.offset + at, key=key, value=value) for at, (key, value) in enumerate(pairs)]
+    fold = fold_group("c", [*log.rows[:-1], *rows], None, TOPICS)
+    kind = ("LegacyOffsetCommit", "OffsetCommit")[number]
+    assert (fold.counts.unused, fold.counts.tombstones) == ({kind: len(pairs) - 1}, {kind: 1})
+    assert [row.kind for row in fold.coverage] == []
+    assert fold.quarantine == []
 
 
 def test_a_broken_generation_is_quarantined_and_nothing_is_measured_across_it():

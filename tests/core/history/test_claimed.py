@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.history import TopicChange, TopicHistory
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from groupledger.core.wire.offsets_log import ClassicGroupMember
+from groupledger.core.wire.records import ClassicGroupMember
 from tests.core.history.captured import folded, log_rows
 from tests.core.history.records import Log, member
 from tests.engine.both_folds import compared

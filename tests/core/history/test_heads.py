@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.faults import Fault
-from groupledger.core.history import decode_head, fold_group, start_of_refold
+from groupledger.core.history import decode_head, fold_group
 from groupledger.core.history.head import encode_head
 from tests.core.history.captured import CLUSTER, catalog, every_group, folded, log_rows
 from tests.core.history.histories import HISTORIES
@@ -30,7 +30,6 @@ def test_every_split_of_a_capture_gives_the_same_rows_and_the_same_head(name, gr
         assert together(parts) == together([whole]), cut
         assert head_of(parts[-1]).state == head_of(whole).state, cut
         assert head_of(parts[-1]).from_offset == rows[cut - 1].offset
-        assert parts[-1].unfinished == whole.unfinished
 
 
 @pytest.mark.parametrize("name", HISTORIES)
@@ -41,7 +40,6 @@ def test_every_split_of_a_history_made_by_hand_gives_the_same(name):
         rest = fold_group("eu-1", rows[cut:], head_of(first).state, TOPICS)
         assert together([first, rest]) == together([whole]), cut
         assert head_of(rest).state == head_of(whole).state, cut
-        assert rest.unfinished == whole.unfinished
 
 
 @settings(deadline=None)
@@ -77,16 +75,12 @@ def test_a_late_record_ends_in_the_state_of_ordered_data(name, group):
         heads = {
             part.head.offset: part.head.state for part in of_capture(name, read, range(5, len(read), 5)) if part.head
         }
-        start = start_of_refold(heads, rows[late].offset)
+        start = max((offset for offset in heads if offset < rows[late].offset), default=None)
         again = [row for row in rows if start is None or row.offset > start]
         refolded = fold_group(CLUSTER, again, heads.get(start), topics, refolded=True)
         assert head_of(refolded).state == head_of(folded(name, group)).state
         assert head_of(refolded).refolded
         assert head_of(refolded).from_offset == (-1 if start is None else start)
-
-
-def test_a_refold_starts_at_the_last_head_before_the_late_record():
-    assert [start_of_refold([10, 20, 30], late) for late in (5, 10, 11, 20, 25, 99)] == [None, None, 10, 10, 20, 30]
 
 
 def test_heads_are_equal_only_where_all_that_follows_is_the_same():
@@ -104,7 +98,9 @@ def test_a_record_at_or_before_the_head_is_refused_and_not_lost(late):
     log.classic(0)
     log.classic(1)
     head = head_of(log.fold()).state
-    with pytest.raises(ValueError, match=f"offset {late} is not after the head's 1; start from the head that start_of"):
+    with pytest.raises(
+        ValueError, match=f"offset {late} is not after the head's 1; start from the last head before it"
+    ):
         fold_group("eu-1", log.rows[late : late + 1], head, TOPICS)
 
 

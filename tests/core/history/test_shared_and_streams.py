@@ -4,7 +4,8 @@ import pytest
 
 from groupledger.core.history import TopicChange, TopicHistory, fold_group
 from groupledger.core.history.members import has_equal_sources
-from groupledger.core.wire.offsets_log import CopartitionGroup, InternalTopic, RecordKind, Subtopology
+from groupledger.core.wire.offsets_log import RecordKind
+from groupledger.core.wire.records import CopartitionGroup, InternalTopic, Subtopology
 from tests.core.history.histories import shared, tasks
 from tests.core.history.records import CLICKS, GROW, TOPICS, ShareLog, StreamsLog, subtopology
 

@@ -3,7 +3,8 @@
 import pytest
 
 from groupledger.core.history import fold_group
-from groupledger.core.wire.offsets_log import ConsumerGroupMetadata, RecordKind
+from groupledger.core.wire.offsets_log import RecordKind
+from groupledger.core.wire.records import ConsumerGroupMetadata
 from tests.core.history.records import CLICKS, TOPICS, Log, ShareLog, head_of
 from tests.core.history.test_modern import epochs, stable_pair
 

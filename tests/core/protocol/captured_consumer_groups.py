@@ -15,13 +15,12 @@ from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSetti
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.codec import uuid_bytes
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import RecordKind, decode
+from groupledger.core.wire.records import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    RecordKind,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
-    decode,
 )
 from tests.core.history.captured import log_rows
 from tests.core.protocol.captured_stories import CREATES, DELETES, GROWS, JOINS, OTHERS, SUBSCRIBES, member_ids, story

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Subscription
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.coordinator import Coordinator, Registered, choose_assignor
 from groupledger.core.protocol.simulator import Script, simulate
 
@@ -24,7 +24,7 @@ def seated(*ids, instances=()):
 
 
 def walked(coordinator):
-    return [each.member_id for each in coordinator.walk()]
+    return [each.member_id for each in coordinator.members_in_join_order()]
 
 
 @pytest.mark.parametrize("order", list(permutations(["a-1", "b-1", "c-1"])))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupledger.core.custom.group import Protocol
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.client_library import SUPPORTED, ByteCode
+from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode
 from groupledger.core.protocol.migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
 
 COOPERATIVE_STICKY = "cooperative-sticky"

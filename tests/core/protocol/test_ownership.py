@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.ownership import DoubleOwner, LiveOwnership
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.client_library import LIBRARIES, ByteCode, libraries
+from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode, libraries
 from groupledger.core.protocol.migration import Danger, rehearse, two_bounces
 from groupledger.core.protocol.recorded_clients import recorded_group
 from tests.core.history.captured import every_group, folded

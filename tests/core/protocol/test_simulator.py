@@ -12,7 +12,7 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, Subscription
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate, simulate_all

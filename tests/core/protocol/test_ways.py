@@ -13,9 +13,9 @@ from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.client_library import OF_LIBRARY
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.ways import fallen_in, leader_of, other_ways, ways_of
 from groupledger.core.rebalance.step import Form
 from tests.core.protocol.played import said
+from tests.live.ways import fallen_in, leader_of, other_ways, ways_of
 
 LIBRDKAFKA, KAFKA_PYTHON = "librdkafka", "kafka-python"
 TOPICS = {"t": 4, "u": 3}

@@ -8,7 +8,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import GroupMetadata, LogRecord
+from groupledger.core.wire.offsets_log import LogRecord
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.core.wire.user_data import decode_user_data, encode_user_data
 
 

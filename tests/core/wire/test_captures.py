@@ -7,17 +7,10 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.wire.codec import canonical_uuid
+from groupledger.core.history.topics import canonical_topic_id
 from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
-from groupledger.core.wire.offsets_log import (
-    CurrentMemberAssignment,
-    GroupMetadata,
-    MemberMetadata,
-    RecordKind,
-    TargetAssignmentMember,
-    decode,
-    encode,
-)
+from groupledger.core.wire.offsets_log import RecordKind, decode, encode
+from groupledger.core.wire.records import CurrentMemberAssignment, GroupMetadata, MemberMetadata, TargetAssignmentMember
 from groupledger.core.wire.user_data import UserDataForm, decode_user_data
 from tests.core.wire.captured import LOGS, SNAPSHOTS, described_members, every_log, lines, log
 from tests.core.wire.nested import open_member, open_members
@@ -116,7 +109,7 @@ def test_the_admin_client_saw_the_assignment_that_the_bytes_say(name):
 
 @pytest.mark.parametrize("name", LOGS)
 def test_topic_ids_are_the_ones_of_the_topic_listing(name):
-    listed = {canonical_uuid(line["topic_id"]) for line in lines(f"{name.split('/')[0]}/topics")}
+    listed = {canonical_topic_id(line["topic_id"]) for line in lines(f"{name.split('/')[0]}/topics")}
     values = [decode(key, value).value for key, value in log(name)]
     targets = [value for value in values if isinstance(value, TargetAssignmentMember)]
     currents = [value for value in values if isinstance(value, CurrentMemberAssignment)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
-from groupledger.core.wire.offsets_log import GroupMetadata, decode
+from groupledger.core.wire.offsets_log import decode
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.core.wire.user_data import (
     COOPERATIVE_STICKY,
     STICKY,

@@ -10,22 +10,24 @@ from hypothesis import strategies as st
 
 from groupledger.core.wire.codec import DecodeCode, DecodeFault, codec, load_spec
 from groupledger.core.wire.offsets_log import (
-    ClassicMemberMetadata,
-    ConsumerGroupMetadata,
-    GroupMetadata,
     LogKey,
     LogRecord,
-    MemberMetadata,
-    OffsetCommit,
     RecordKind,
-    StreamsGroupMetadata,
-    StreamsMemberMetadata,
     decode,
     decode_key,
     decode_value,
     encode,
     encode_key,
     encode_value,
+)
+from groupledger.core.wire.records import (
+    ClassicMemberMetadata,
+    ConsumerGroupMetadata,
+    GroupMetadata,
+    MemberMetadata,
+    OffsetCommit,
+    StreamsGroupMetadata,
+    StreamsMemberMetadata,
 )
 from tests.core.wire.strategies import messages
 from tests.core.wire.test_spec import NAMES

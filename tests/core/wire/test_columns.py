@@ -7,17 +7,10 @@ import pytest
 
 from groupledger.core.wire import columns as g
 from groupledger.core.wire.codec import DecodeCode, DecodeFault
-from groupledger.core.wire.columns import (
-    COMMIT,
-    NO_VERSION,
-    OTHER,
-    TOMBSTONE,
-    read_assignments,
-    read_subscriptions,
-    tell_commits,
-)
+from groupledger.core.wire.columns import NO_VERSION, read_assignments, read_subscriptions
 from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
-from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode, decode_key, decode_value
+from groupledger.core.wire.offsets_log import RecordKind, decode_key, decode_value
+from groupledger.core.wire.records import GroupMetadata
 from tests.core.history.captured import log_rows
 from tests.fuzz.mutations import mutated
 
@@ -64,12 +57,12 @@ def test_generations_are_read_as_the_decoder_reads_them():
         _, group = decode_value(RecordKind.GROUP_METADATA, value)
         assert isinstance(group, GroupMetadata)
         assert columns.generation[index] == group.generation
-        texts = [text(data, columns.group_at[field, index], columns.group_size[field, index]) for field in range(3)]
+        texts = [text(data, columns.group.at[field, index], columns.group.size[field, index]) for field in range(3)]
         assert texts == [group.protocol_type, group.protocol, group.leader]
         first = columns.member_start[index]
         assert counts[index] == len(group.members)
         for place, member in enumerate(group.members, first):
-            at, size = columns.member_at[:, place], columns.member_size[:, place]
+            at, size = columns.member.at[:, place], columns.member.size[:, place]
             names = [text(data, at[field], size[field]) for field in range(4)]
             assert names == [member.member_id, member.group_instance_id, member.client_id, member.client_host]
             blobs = [data[at[field] : at[field] + size[field]].tobytes() for field in (g.SUBSCRIPTION, g.ASSIGNMENT)]
@@ -118,7 +111,7 @@ def test_assignments_are_read_as_the_decoder_reads_them(number):
 def partitions(data, lists, index):
     return tuple(
         (
-            text(data, lists.name_at[topic], lists.name_size[topic]),
+            text(data, lists.name.at[0, topic], lists.name.size[0, topic]),
             tuple(lists.number[lists.number_start[topic] : lists.number_start[topic + 1]].tolist()),
         )
         for topic in range(lists.start[index], lists.start[index + 1])
@@ -142,46 +135,11 @@ def test_subscriptions_are_read_as_the_decoder_reads_them(number):
             g.NULL if said.generation is None else said.generation,
         )
         topics = range(columns.topic_start[index], columns.topic_start[index + 1])
-        assert tuple(text(data, columns.topic_at[each], columns.topic_size[each]) for each in topics) == said.topics
+        assert (
+            tuple(text(data, columns.topic.at[0, each], columns.topic.size[0, each]) for each in topics) == said.topics
+        )
         assert partitions(data, columns.owned, index) == said.owned
-        at, size = columns.user_data_at[index], columns.user_data_size[index]
+        at, size = columns.field.at[g.USER_DATA, index], columns.field.size[g.USER_DATA, index]
         assert (None if size < 0 else data[at : at + size].tobytes()) == said.user_data
-        assert text(data, columns.rack_at[index], columns.rack_size[index]) == said.rack
+        assert text(data, columns.field.at[g.RACK, index], columns.field.size[g.RACK, index]) == said.rack
     assert number or not len(unread)
-
-
-def kinds_of(keys, values, group):
-    is_tombstone = np.array([value is None for value in values], np.int64)
-    own = spans(keys), spans([value or b"" for value in values])
-    return tell_commits(*own, is_tombstone, spans([group]), np.zeros(len(keys), np.int64)).tolist()
-
-
-def test_offset_commits_are_told_from_what_is_none():
-    for group, of_group in log_rows(LOG).items():
-        commits = [row for row in of_group if decode_key(row.key).kind is RecordKind.OFFSET_COMMIT]
-        found = kinds_of([row.key for row in commits], [row.value for row in commits], group.encode())
-        assert found == [TOMBSTONE if row.value is None else COMMIT for row in commits]
-        others = [row for row in of_group if decode_key(row.key).kind is not RecordKind.OFFSET_COMMIT]
-        assert set(kinds_of([row.key for row in others], [row.value for row in others], group.encode())) <= {OTHER}
-        assert set(kinds_of([row.key for row in commits], [row.value for row in commits], b"another")) <= {OTHER}
-
-
-def test_no_offset_commit_is_accepted_that_the_decoder_refuses():
-    good = rows(RecordKind.OFFSET_COMMIT)
-    dice = random.Random(4)  # noqa: S311 seeded
-    accepted = 0
-    for _ in range(3_000):
-        row, other = dice.choice(good), dice.choice(good)
-        key, value = row.key, row.value
-        if dice.random() < 0.5:
-            key = mutated(key, other.key, dice)
-        elif value is not None:
-            value = mutated(value, other.value or b"\0", dice)
-        (what,) = kinds_of([key], [value], (decode_key(row.key).group_id or "").encode())
-        if what != OTHER:
-            record = decode(key, value)
-            assert record.kind is RecordKind.OFFSET_COMMIT
-            assert record.group_id == decode_key(row.key).group_id
-            assert (what == TOMBSTONE) == (record.value is None)
-            accepted += 1
-    assert 100 < accepted < 2_900

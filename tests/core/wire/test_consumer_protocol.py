@@ -16,7 +16,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_subscription,
     merged,
 )
-from groupledger.core.wire.offsets_log import GroupMetadata, decode
+from groupledger.core.wire.offsets_log import decode
+from groupledger.core.wire.records import GroupMetadata
 from tests.core.wire.captured import log
 from tests.core.wire.strategies import TEXTS
 

@@ -17,15 +17,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import (
-    GroupMetadata,
-    RecordKind,
-    decode,
-    decode_key,
-    decode_value,
-    encode,
-    encode_value,
-)
+from groupledger.core.wire.offsets_log import RecordKind, decode, decode_key, decode_value, encode, encode_value
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserDataForm, decode_user_data, encode_user_data
 from tests.core.wire.captured import Bytes, every_log
 from tests.core.wire.nested import open_members

@@ -21,9 +21,10 @@ from typing import Any
 from unittest.mock import patch
 
 from groupledger.config import Config, LedgerSettings, SourceSettings
-from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, OFFSET_COMMITS
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.log.plan import LogEnds
 from groupledger.core.moments import from_millis
+from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation

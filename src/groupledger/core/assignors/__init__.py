@@ -1,7 +1,10 @@
 """Run Kafka's client-side assignors over whole batches of groups; results equal kafka-clients 4.4.0, list for list.
 
 `assign("cooperative-sticky", batch)` is the only entry. To add an assignor, add its function, and a record to
-`core.rebalance.registry`.
+`core.rebalance.registry`. Read `answer` and `sticky`, then `constrained` (all members subscribe alike), `general` and
+`balance` (they do not), `claims` (KIP-792); `range_`, `roundrobin`, `kip615`, `kip315`, `librdkafka` stand alone;
+`clients` and `server` are other libraries' and KIP-848's. Called by `core.rebalance`, `core.scenarios` and
+`core.protocol`.
 """
 
 from __future__ import annotations

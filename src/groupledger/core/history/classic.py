@@ -11,12 +11,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from groupledger.core.history import rows
-from groupledger.core.history.members import ModernGroup
+from groupledger.core.history.members import Kip848Group
 from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
-from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said
+from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_subscription
 from groupledger.core.history.rows import (
     Assignment,
-    GroupSnapshotRow,
     GroupType,
     Kind,
     LogRow,
@@ -26,7 +25,7 @@ from groupledger.core.history.rows import (
     topic_spans,
 )
 from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import SOURCE, Generation, HistoryWriter
+from groupledger.core.history.writer import Generation, HistoryWriter
 from groupledger.core.rebalance.findings import (
     ASSIGNED_WITHOUT_TOPICS,
     CLAIM_DIFFERS,
@@ -39,28 +38,31 @@ from groupledger.core.rebalance.findings import (
     Severity,
 )
 from groupledger.core.rebalance.registry import READING_CLAIMS
-from groupledger.core.wire.offsets_log import ClassicGroupMember, GroupMetadata
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 
 CONSUMER_PROTOCOL = "consumer"
 
 
 def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, converts: bool = False) -> None:
-    """One GroupMetadata record. `DecodeFault`, with nothing changed, where the bytes of a member do not decode.
+    """Fold one GroupMetadata record. `DecodeFault`, with nothing changed, if the bytes of a member do not decode.
 
     `converts`: until now it was a KIP-848 group. The record is then its last state in the form of a classic one: under
     its epoch, with what members held, and computed by nobody.
     """
     members = read_members(writer, row, group)
     epoch = writer.state.number
-    if converts:
-        leave_consumer_group(writer, row, group.generation)
+    if converts:  # a KIP-848 group's epoch is the classic group's generation
+        writer.convert(GroupType.CLASSIC, row)
     else:
         enter_incarnation(writer, row, group.generation)
     last = writer.state.generation
     kind = Kind.FOLD if converts and epoch == group.generation else kind_of(writer, group)
-    state_gap(writer, row, group.generation)
+    before = epoch if converts else None if last is None else last.number
+    if before is not None and group.generation > before + 1:  # skipped in normal life too: nothing follows from it
+        reason = rows.generations_between(before, group.generation)
+        writer.gap(rows.GENERATIONS_SKIPPED, row, (before, group.generation), reason)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
-        # In a rewrite only the member that came back has spoken anew.
+        # In a rewrite only the member that came back has sent a new subscription.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
     settle(
@@ -87,46 +89,21 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
 
 
 def write_deleted(writer: HistoryWriter, row: LogRow) -> None:
-    """The snapshot of a group's end, of any type."""
-    state = writer.state
-    writer.snapshot(
-        GroupSnapshotRow(
-            snapshot_id=writer.snapshot_id(row.offset),
-            cluster_id=writer.cluster_id,
-            source=SOURCE,
-            log_partition=row.log_partition,
-            offset=row.offset,
-            group_id=state.group_id,
-            group_type=state.group_type or GroupType.CLASSIC.value,
-            protocol_type=None,
-            incarnation=state.incarnation,
-            snapshot_kind=Kind.DELETED.value,
-            generation=None,
-            group_epoch=None,
-            target_epoch=None,
-            assignor=None,
-            leader=None,
-            state="Dead",
-            complete=True,
-            shared_topics=None,
-            subscribed_topics=(),
-            members=0,
-            previous_snapshot_id=writer.previous_snapshot_id(),
-            first_snapshot_id=None,
-            observed_at=row.timestamp_ms,
-        ),
-        (),
-    )
+    """Write the snapshot of a group's end, of any type."""
+    group_type = writer.state.group_type or GroupType.CLASSIC.value
+    writer.snapshot(writer.group_row(row, group_type, Kind.DELETED.value), ())
     writer.end(row)
 
 
 def read_members(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> list[ClassicMember]:
-    """The members in JoinGroup order; only the consumer protocol's bytes are read, another's stay as they are."""
+    """Return the members in JoinGroup order; only bytes of the consumer protocol are read."""
     if group.protocol_type != CONSUMER_PROTOCOL:
         return [ClassicMember(member, None, None, None) for member in group.members]
     payloads = writer.payloads.at(row.timestamp_ms)
     return [
-        ClassicMember(member, read_said(member.subscription, group.protocol), *payloads.told(member.assignment))
+        ClassicMember(
+            member, read_subscription(member.subscription, group.protocol), *payloads.assignment(member.assignment)
+        )
         for member in group.members
     ]
 
@@ -144,31 +121,14 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, generation), rows.begins_with(generation))
 
 
-def leave_consumer_group(writer: HistoryWriter, row: LogRow, generation: int) -> None:
-    """Go on from a KIP-848 group: its epoch is the classic group's generation."""
-    epoch = writer.state.number
-    writer.convert(GroupType.CLASSIC, row)
-    if epoch is not None and generation > epoch + 1:
-        reason = rows.generations_between(epoch, generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (epoch, generation), reason)
-
-
 def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
-    """Go on as a KIP-848 group, whose records come next. Of one whose first record this is, nothing else is known."""
+    """Continue as a KIP-848 group, whose records come next. Its first record says nothing else."""
     state = writer.state
     if not state.alive:
         writer.begin(GroupType.CLASSIC, row)
         writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
     writer.convert(GroupType.CONSUMER, row)
-    state.modern = ModernGroup(GroupType.CONSUMER, cut=state.hole, converting=True)
-
-
-def state_gap(writer: HistoryWriter, row: LogRow, generation: int) -> None:
-    """Generations between two records are skipped in normal life too: nothing follows from it alone."""
-    last = writer.state.generation
-    if last is not None and generation > last.number + 1:
-        reason = rows.generations_between(last.number, generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (last.number, generation), reason)
+    state.kip848 = Kip848Group(GroupType.CONSUMER, cut=state.hole, converting=True)
 
 
 def kind_of(writer: HistoryWriter, group: GroupMetadata) -> Kind:
@@ -200,44 +160,27 @@ def write_snapshot(
     members: list[ClassicMember],
     place: tuple[Kind, int],
 ) -> None:
-    """The rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
+    """Write the rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
     kind, first_offset = place
-    state, identity = writer.state, writer.snapshot_id(row.offset)
     shared = shared_topics(members)
-    writer.snapshot(
-        GroupSnapshotRow(
-            identity,
-            writer.cluster_id,
-            SOURCE,
-            row.log_partition,
-            row.offset,
-            state.group_id,
-            GroupType.CLASSIC.value,
-            group.protocol_type,
-            state.incarnation,
-            kind.value,
-            group.generation,
-            None,
-            None,
-            group.protocol,
-            group.leader,
-            "Stable" if members else "Empty",
-            True,
-            shared,
-            subscribed_topics(members) if shared is None else None,
-            len(members),
-            writer.previous_snapshot_id(),
-            writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
-            row.timestamp_ms,
-        ),
-        member_rows(writer, row, members, identity, shared is not None),
+    snapshot = writer.group_row(row, GroupType.CLASSIC.value, kind.value)._replace(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        assignor=group.protocol,
+        leader=group.leader,
+        state="Stable" if members else "Empty",
+        shared_topics=shared,
+        subscribed_topics=subscribed_topics(members) if shared is None else None,
+        members=len(members),
+        first_snapshot_id=writer.snapshot_id(first_offset) if kind is Kind.REWRITE else None,
     )
+    writer.snapshot(snapshot, member_rows(writer, row, members, snapshot.snapshot_id, shared is not None))
 
 
 def member_rows(
     writer: HistoryWriter, row: LogRow, members: list[ClassicMember], identity: str, shared: bool
 ) -> list[MemberSnapshotRow]:
-    """The members' rows, in JoinGroup order."""
+    """Return the members' rows, in JoinGroup order."""
     cluster_id, group_id, payloads = writer.cluster_id, writer.state.group_id, writer.payloads
     rows = []
     for order, (wire, said, _, recorded) in enumerate(members):
@@ -258,7 +201,7 @@ def member_rows(
 
 
 def shared_topics(members: list[ClassicMember]) -> TopicNames | None:
-    """The subscription, if all members have the same list."""
+    """Return the subscription, if all members have the same list."""
     if not members or members[0].said is None:
         return None
     topics = members[0].said.topics
@@ -281,25 +224,25 @@ class ClassicMember(NamedTuple):
 
     wire: ClassicGroupMember
     said: ReadSubscription | None
-    told: ReadAssignment | None
+    assignment: ReadAssignment | None
     recorded: Assignment | None
 
 
 def check_assignment(writer: HistoryWriter, row: LogRow, members: list[ClassicMember]) -> None:
     """Find what is wrong with each member's assignment (`faults`), and DOUBLE_OWNED for the group."""
-    for wire, said, told, _ in members:
-        if said is not None and told is not None:
-            for broken, topic, evidence in faults(said, told):
+    for wire, said, assignment, _ in members:
+        if said is not None and assignment is not None:
+            for broken, topic, evidence in faults(said, assignment):
                 writer.found(broken, row, evidence, member_id=wire.member_id, topic=topic)
     check_doubles(writer, row)
 
 
-def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invariant, str, str]]:
-    """What is wrong with one member's assignment, the topic, and the evidence."""
-    for topic in told.repeated:
+def faults(said: ReadSubscription, assignment: ReadAssignment) -> Iterator[tuple[Invariant, str, str]]:
+    """Yield each defect of one member's assignment, the topic, and the evidence."""
+    for topic in assignment.repeated:
         yield REPEATED_TOPIC, topic, f"topic {topic!r} stands twice in the assignment; its partitions are merged here"
     subscribed = _as_set(said.topics)
-    for topic, partitions in told.partitions:
+    for topic, partitions in assignment.partitions:
         if topic not in subscribed and partitions:
             evidence = f"assigned {topic} {spans(partitions)}, but its subscription does not name "
             broken = NOT_SUBSCRIBED if subscribed else ASSIGNED_WITHOUT_TOPICS
@@ -308,7 +251,7 @@ def faults(said: ReadSubscription, told: ReadAssignment) -> Iterator[tuple[Invar
 
 @lru_cache(maxsize=1)
 def _as_set(topics: tuple[str, ...]) -> frozenset[str]:
-    """The topics that members of one group subscribe to, one member after the other."""
+    """Return the topics that members of one group subscribe to, one member after the other."""
     return frozenset(topics)
 
 
@@ -323,7 +266,7 @@ def check_doubles(writer: HistoryWriter, row: LogRow) -> None:
 
 
 def double_evidence(topic: str | None, holders: list[str], partitions: list[int]) -> tuple[str, int | None]:
-    """The evidence, and the partition where it is only one."""
+    """Return the evidence, and the partition where it is only one."""
     named = ", ".join(holders[:MOST_NAMED]) + (", ..." if len(holders) > MOST_NAMED else "")
     evidence = f"{topic} {spans(partitions)} recorded for {len(holders)} members at once: {named}"
     return evidence, partitions[0] if len(partitions) == 1 else None
@@ -361,7 +304,7 @@ def rewrite_evidence(generation: int, topic: str | None, partition: int, giver: 
     )
 
 
-# Where a member's claim and the coordinator's record disagree: what the assignor was told is not what was held.
+# Where a member's claim and the coordinator's record disagree: the assignor saw other holdings than were recorded.
 #
 # Compared are the partitions that a member says it owns with those recorded for it one snapshot before; a static
 # member
@@ -448,7 +391,9 @@ def check_claims(
             continue
         was_member, predecessor = wire.member_id in last.members, None
         if not was_member and wire.group_instance_id is not None:
-            predecessors = predecessors or by_instance(last)
+            predecessors = predecessors or {
+                instance: id_ for id_, instance in last.members.items() if instance is not None
+            }
             predecessor = predecessors.get(wire.group_instance_id)
         held = writer.state.ownership.held_by(predecessor or wire.member_id)
         claimed = claimed_by(said)
@@ -465,11 +410,6 @@ def is_compared(said: ReadSubscription, assignor: str | None) -> bool:
     return said.states_claim and (bool(said.claim.owned) or assignor in READING_CLAIMS)
 
 
-def by_instance(generation: Generation) -> dict[str, str]:
-    """Instance id -> member id of the static members."""
-    return {instance: member for member, instance in generation.members.items() if instance is not None}
-
-
 def claimed_by(said: ReadSubscription) -> NumbersByTopic:
     """Topic -> partitions of the claim; repeats are one."""
     claimed: NumbersByTopic = {}
@@ -481,7 +421,7 @@ def claimed_by(said: ReadSubscription) -> NumbersByTopic:
 
 
 def finding(claim: Disagreement, period: ClaimPeriod) -> tuple[Invariant, Severity, str]:
-    """The finding: what is claimed beyond the record, what is left out, and how that may have come."""
+    """Return the finding: what is claimed beyond the record, what is left out, and how that may have come."""
     how, severity = explain(claim, period)
     beyond, missing = topic_spans(claim.beyond), topic_spans(claim.missing)
     said = "no generation" if claim.generation is None else f"generation {claim.generation}"

@@ -1,7 +1,7 @@
 """What the records of many classic groups do to their groups, as kernels over columns.
 
 A step is what one record does: a generation, a tombstone, or a hole where a record could not be read. A group's steps
-stand together, by offset; where it goes on from a head, the first one is the head's generation, which writes nothing.
+stand together, by offset; where it continues from a head, the first one is the head's generation, which writes nothing.
 Indices are of steps, of groups, and of members in all.
 """
 
@@ -54,7 +54,7 @@ class MemberCodes(NamedTuple):
 
 
 class GroupStates(NamedTuple):
-    """Where each group stands: at first as its head says, after `walk` behind its last step. [G] each."""
+    """Where each group stands: at first as its head says, after `apply_steps` behind its last step. [G] each."""
 
     incarnation: LongArray  # 0: before the first
     alive: LongArray
@@ -67,7 +67,7 @@ class GroupStates(NamedTuple):
     odd: LongArray  # not 0: a case for the fold of one group at a time
 
 
-class Walked(NamedTuple):
+class StepResults(NamedTuple):
     """What each step made of its group. [S] each, the last three [M]."""
 
     incarnation: LongArray
@@ -76,7 +76,7 @@ class Walked(NamedTuple):
     first: LongArray  # offset of the first record of this generation
     last: LongArray  # the step of the generation before, of an incarnation that ended here too; NONE: there is none
     gaps: LongArray
-    has_since: LongArray  # 1: the records before are there, so that whoever gets a partition has it since now
+    has_since: LongArray  # 1: the records before are there, so a partition is held since now
     ended: LongArray  # 1: the incarnation before ended here, unseen
     compared: LongArray  # 1: the member's claim is measured by what it held
     before: LongArray  # the same member in the generation before; NONE: it was not there
@@ -92,18 +92,19 @@ class Seen(NamedTuple):
     instance_row: LongArray
 
 
-def walk(steps: GroupSteps, names: MemberCodes, states: GroupStates) -> Walked:
+def apply_steps(steps: GroupSteps, names: MemberCodes, states: GroupStates) -> StepResults:
     """Take every group through its steps; `states` are changed in place."""
     size, members = len(steps.what), len(names.member)
     empty = {"gaps": 0, "has_since": 0, "ended": 0, "compared": 0}
     of_members = ("compared", "before", "predecessor")
-    walked = Walked._make(
-        np.full(members if name in of_members else size, empty.get(name, NONE), np.int64) for name in Walked._fields
+    results = StepResults._make(
+        np.full(members if name in of_members else size, empty.get(name, NONE), np.int64)
+        for name in StepResults._fields
     )
     lengths = [int(codes.max(initial=NONE)) + 1 for codes in (names.member, names.instance)]
     seen = Seen(*(np.full(length, NONE, np.int64) for length in lengths for _ in range(2)))
-    run(walk_each, steps, names, states, walked, seen, cells=8 * (len(steps.what) + len(names.member)))
-    return walked
+    run(apply_each, steps, names, states, results, seen, cells=8 * (len(steps.what) + len(names.member)))
+    return results
 
 
 def group_starts(group: LongArray, groups: int) -> LongArray:
@@ -112,8 +113,8 @@ def group_starts(group: LongArray, groups: int) -> LongArray:
 
 
 @kernel
-def walk_each(steps: GroupSteps, names: MemberCodes, states: GroupStates, walked: Walked, seen: Seen) -> None:
-    """Fill `walked`."""
+def apply_each(steps: GroupSteps, names: MemberCodes, states: GroupStates, results: StepResults, seen: Seen) -> None:
+    """Fill `results`."""
     for group in range(len(steps.group_start) - 1):
         for step in range(steps.group_start[group], steps.group_start[group + 1]):
             what = steps.what[step]
@@ -121,29 +122,29 @@ def walk_each(steps: GroupSteps, names: MemberCodes, states: GroupStates, walked
                 remember(steps, names, states, seen, group, step)
                 continue
             if what == HOLE:
-                walked.gaps[step] = UNREADABLE
-                walked.last[step] = states.last[group]
+                results.gaps[step] = UNREADABLE
+                results.last[step] = states.last[group]
                 states.hole[group] = 1
             elif what == TOMBSTONE:
-                delete(steps, states, walked, group, step)
+                delete(steps, states, results, group, step)
             else:
-                take_generation(steps, names, states, walked, seen, group, step)
-            walked.incarnation[step] = states.incarnation[group]
+                take_generation(steps, names, states, results, seen, group, step)
+            results.incarnation[step] = states.incarnation[group]
 
 
 @kernel
-def delete(steps: GroupSteps, states: GroupStates, walked: Walked, group: int, step: int) -> None:
-    """The tombstone; of a group that is not alive it says nothing."""
+def delete(steps: GroupSteps, states: GroupStates, results: StepResults, group: int, step: int) -> None:
+    """Apply a tombstone; of a group that is not alive it says nothing."""
     if states.incarnation[group] == 0:
         states.incarnation[group] = 1
         states.alive[group] = 1
-        walked.gaps[step] = BEGINS_DELETED
+        results.gaps[step] = BEGINS_DELETED
     if states.alive[group]:
         last = states.last[group]
         if last != NONE and steps.member_count[last] > 0:
             states.odd[group] |= UNDECIDED
-        walked.kind[step] = DELETED_KIND
-        walked.previous[step] = NONE if states.hole[group] else states.previous[group]
+        results.kind[step] = DELETED_KIND
+        results.previous[step] = NONE if states.hole[group] else states.previous[group]
         end(states, group)
 
 
@@ -158,27 +159,27 @@ def end(states: GroupStates, group: int) -> None:
 
 @kernel
 def take_generation(
-    steps: GroupSteps, names: MemberCodes, states: GroupStates, walked: Walked, seen: Seen, group: int, step: int
+    steps: GroupSteps, names: MemberCodes, states: GroupStates, results: StepResults, seen: Seen, group: int, step: int
 ) -> None:
     """One whole snapshot."""
     number = steps.generation[step]
     states.odd[group] &= ~UNDECIDED
-    enter(steps, states, walked, group, step)
+    enter(steps, states, results, group, step)
     last = states.last[group]
     kind = kind_of(steps, states, group, step)
     if last != NONE and number > steps.generation[last] + 1:
-        walked.gaps[step] |= SKIPPED
+        results.gaps[step] |= SKIPPED
     if last != NONE and kind in (GENERATION_KIND, REWRITE_KIND):
-        compare(steps, names, walked, seen, last, step, kind == REWRITE_KIND, states.hole[group] == 1)
-    walked.kind[step] = kind
+        compare(steps, names, results, seen, last, step, kind == REWRITE_KIND, states.hole[group] == 1)
+    results.kind[step] = kind
     if last != NONE:
-        walked.last[step] = last
-    walked.has_since[step] = 0 if states.hole[group] or (last == NONE and number > FIRST_GENERATION) else 1
-    walked.previous[step] = NONE if states.hole[group] else states.previous[group]
-    walked.first[step] = states.first[group] if kind == REWRITE_KIND else steps.offset[step]
+        results.last[step] = last
+    results.has_since[step] = 0 if states.hole[group] or (last == NONE and number > FIRST_GENERATION) else 1
+    results.previous[step] = NONE if states.hole[group] else states.previous[group]
+    results.first[step] = states.first[group] if kind == REWRITE_KIND else steps.offset[step]
     states.previous[group] = steps.offset[step]
     states.hole[group] = 0
-    states.first[group] = walked.first[step]
+    states.first[group] = results.first[step]
     states.number[group] = number
     states.has_number[group] = 1
     states.last[group] = step
@@ -186,21 +187,21 @@ def take_generation(
 
 
 @kernel
-def enter(steps: GroupSteps, states: GroupStates, walked: Walked, group: int, step: int) -> None:
+def enter(steps: GroupSteps, states: GroupStates, results: StepResults, group: int, step: int) -> None:
     """Start an incarnation where the generation before does not lead to this one."""
     number = steps.generation[step]
     if states.alive[group]:
         last = states.last[group]
         if last == NONE or number >= steps.generation[last]:
             return
-        walked.gaps[step] |= TOMBSTONE_MISSING
-        walked.last[step] = last
-        walked.ended[step] = 1
+        results.gaps[step] |= TOMBSTONE_MISSING
+        results.last[step] = last
+        results.ended[step] = 1
         end(states, group)
     states.incarnation[group] += 1
     states.alive[group] = 1
     if number > FIRST_GENERATION:
-        walked.gaps[step] |= BEGINS_LATE
+        results.gaps[step] |= BEGINS_LATE
 
 
 @kernel
@@ -216,18 +217,25 @@ def kind_of(steps: GroupSteps, states: GroupStates, group: int, step: int) -> in
 
 @kernel
 def compare(
-    steps: GroupSteps, names: MemberCodes, walked: Walked, seen: Seen, last: int, step: int, rewrite: bool, hole: bool
+    steps: GroupSteps,
+    names: MemberCodes,
+    results: StepResults,
+    seen: Seen,
+    last: int,
+    step: int,
+    rewrite: bool,
+    hole: bool,
 ) -> None:
-    """Find each member in the generation before; in a rewrite only the member that came back has spoken anew."""
+    """Find each member in the generation before; in a rewrite only the member that came back sent a new claim."""
     first = steps.member_first[step]
     for member in range(first, first + steps.member_count[step]):
         name, instance = names.member[member], names.instance[member]
         if seen.member_step[name] == last:
-            walked.before[member] = seen.member_row[name]
+            results.before[member] = seen.member_row[name]
         elif instance != NONE and seen.instance_step[instance] == last:
-            walked.predecessor[member] = seen.instance_row[instance]
-        if not hole and not (rewrite and walked.before[member] != NONE):
-            walked.compared[member] = 1
+            results.predecessor[member] = seen.instance_row[instance]
+        if not hole and not (rewrite and results.before[member] != NONE):
+            results.compared[member] = 1
 
 
 @kernel
@@ -324,7 +332,7 @@ def transfer(
     steps: GroupSteps,
     time: LongArray,
     member: LongArray,
-    walked: Walked,
+    results: StepResults,
     states: GroupStates,
     slots: OwnedSlots,
     lists: SlotLists,
@@ -344,7 +352,7 @@ def transfer(
     )
     held_start, doubled = np.zeros(groups + 1, np.int64), np.zeros(len(steps.what), np.int64)
     holders = np.zeros(len(slots.topic_id), np.int64)
-    work = (steps, time, member, walked, states, slots, holders, lists, nodes, changes, held, held_start, doubled)
+    work = (steps, time, member, results, states, slots, holders, lists, nodes, changes, held, held_start, doubled)
     rows = int(run(transfer_each, *work, cells=8 * (total + len(steps.what))))
     return Transfers(HandOvers(*(column[:rows] for column in changes)), held, held_start, doubled)
 
@@ -360,7 +368,7 @@ def transfer_each(
     steps: GroupSteps,
     time: LongArray,
     member: LongArray,
-    walked: Walked,
+    results: StepResults,
     states: GroupStates,
     slots: OwnedSlots,
     holders: LongArray,
@@ -379,16 +387,16 @@ def transfer_each(
         clear(nodes, side, end - first)
         for step in range(steps.group_start[group], steps.group_start[group + 1]):
             what = steps.what[step]
-            if what == GENERATION and walked.ended[step]:
+            if what == GENERATION and results.ended[step]:
                 clear(nodes, 1 - side, end - first)
                 row = exchange(nodes, 1 - side, slots, first, end, step, True, changes, row)
                 side = 1 - side
                 count_holders(nodes, side, slots, first, end, holders)
-            if what in (HEAD, GENERATION) or walked.kind[step] == DELETED_KIND:
+            if what in (HEAD, GENERATION) or results.kind[step] == DELETED_KIND:
                 side = 1 - side
                 clear(nodes, side, end - first)
                 learn(steps, slots, holders, lists, step)
-                place(steps, time[step], walked.has_since[step], member, lists, nodes, side, first, step)
+                place(steps, time[step], results.has_since[step], member, lists, nodes, side, first, step)
                 doubled[step] = match(nodes, side, end - first)
                 states.odd[group] |= doubled[step] > MOST_HOLDERS
                 if what != HEAD:
@@ -407,7 +415,7 @@ def clear(nodes: Nodes, side: int, places: int) -> None:
 
 @kernel
 def learn(steps: GroupSteps, slots: OwnedSlots, holders: LongArray, lists: SlotLists, step: int) -> None:
-    """A topic's id is the one that it is held under; one that nobody holds is known only as it is recorded now."""
+    """Note the id that each topic is held under; of one that nobody holds, the id recorded now."""
     first = steps.member_first[step]
     for member in range(first, first + steps.member_count[step]):
         slot_list = lists.of_member[member]
@@ -455,7 +463,7 @@ def place(
 
 @kernel
 def match(nodes: Nodes, side: int, places: int) -> int:
-    """Whoever holds a slot before and after keeps its tenure. The most holders of one slot, 0 where none has two."""
+    """Keep tenures of slots held before and after; return the most holders of one slot, 0: none has two."""
     most = 1
     for spot in range(places):
         new, holders = nodes.head[side, spot], 0
@@ -511,7 +519,7 @@ def exchange(
 
 @kernel
 def least_giver(nodes: Nodes, side: int, spot: int) -> int:
-    """The node of the least member that gives the slot up and has not handed it over, from now on marked as such."""
+    """Return the node of the least member that gives the slot up and has not handed it over; mark it as such."""
     least, node = NONE, nodes.head[side, spot]
     while node != NONE:
         if not nodes.matched[side, node] and (least == NONE or nodes.member[side, node] < nodes.member[side, least]):

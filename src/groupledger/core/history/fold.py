@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import takewhile
+from itertools import groupby, takewhile
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.history import rows
 from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
 from groupledger.core.history.head import decode_head, encode_head
-from groupledger.core.history.kip848 import FIRST_EPOCH, fold_modern, fold_modern_tombstone, mark_hole, unfinished
+from groupledger.core.history.kip848 import FIRST_EPOCH, fold_kip848, fold_kip848_tombstone, mark_hole
 from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.rows import (
     ROLES,
@@ -41,16 +41,14 @@ from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
 from groupledger.core.wire.codec import DecodeFault, Memo
 from groupledger.core.wire.offsets_log import (
     CONTROL_RECORD,
-    ConsumerGroupMetadata,
-    GroupMetadata,
     LogKey,
-    MemberMetadata,
     RecordKind,
-    RecordValue,
+    commit_kind,
     decode_key,
     decode_value,
     is_control_record,
 )
+from groupledger.core.wire.records import ConsumerGroupMetadata, GroupMetadata, MemberMetadata, RecordValue
 
 OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION"
 """The code of a record that stands in another log partition than the group's others."""
@@ -68,15 +66,12 @@ USED = ROLES.keys() | {RecordKind.GROUP_METADATA}
 
 @dataclass(frozen=True, slots=True)
 class FoldSettings:
-    """`source` names the input in quarantine rows. `check_unused`: decode also the values that no fact needs (offset
-    commits, the states of share partitions), so that broken ones are quarantined. `step_members`: a group of more
-    members that its coordinator assigns has no snapshot at each step of a member, which would be members x members rows
-    an epoch, but only where the target is complete and where all members have reached it; its ownership changes are all
-    there.
+    """`source` names the input in quarantine rows. `step_members`: a group of more members that its coordinator assigns
+    has no snapshot at each step of a member, which would be members x members rows an epoch, but only where the target
+    is complete and where all members have reached it; its ownership changes are all there.
     """
 
     source: str = "__consumer_offsets"
-    check_unused: bool = True
     step_members: int = STEP_MEMBERS
 
 
@@ -99,7 +94,7 @@ def fold_group(
     the source sorted the records by; None: the first that a key names. It is needed where no key decodes: a broken key
     that begins with a group's name is a hole in that group's history, whatever else came with it. Records of no group
     (their keys do not decode) fold to quarantine rows, and to no head. ValueError for a record at or before the head,
-    which would be lost silently: `start_of_refold` says which head to start from.
+    which would be lost silently: start from the last head before the first such record.
     """
     return Fold(cluster_id, rows, head, topics, settings, group_id, log_partition).run(refolded)
 
@@ -137,7 +132,7 @@ class Fold:
     def run(self, refolded: bool) -> Folded:
         """Take each position's record once, first those that the head left undecided: what was said of them is over."""
         writer, undecided = self.writer, None
-        rows = [*self.again, *self._one_a_position()]
+        rows = [*self.again, *(self._choose(list(same)) for _, same in groupby(self._own_partition(), _position))]
         conversions = Conversions(rows, self._readable_key)
         for at, row in enumerate(rows):
             change = conversions.change(writer.state, at)
@@ -145,7 +140,6 @@ class Fold:
                 undecided = self._before(rows[at:])
             self._take(row, change)
             writer.state.offset = row.offset
-        cut = unfinished(writer, rows[-1]) if rows else None
         return Folded(
             writer.group_snapshots,
             writer.member_snapshots,
@@ -155,7 +149,6 @@ class Fold:
             writer.violations,
             self._head(undecided, refolded=refolded or bool(self.again)),
             self.accounts.close(sum(not row.known for row in self.rows)),
-            cut,
         )
 
     def _home(self) -> int:
@@ -174,6 +167,8 @@ class Fold:
         return head
 
     def _readable_key(self, row: LogRow) -> LogKey | None:
+        if commit_kind(row.key) is not None:
+            return None
         try:
             key = self._key(row.key)
         except DecodeFault:
@@ -187,20 +182,8 @@ class Fold:
         place = (self.writer.cluster_id, self.group_id, state.log_partition, self.from_offset, state.offset)
         return GroupHeadRow(*place, state.incarnation, refolded, undecided or encode_head(state))
 
-    def _one_a_position(self) -> Iterator[LogRow]:
-        """The records of the group's log partition, one for each offset."""
-        same: list[LogRow] = []
-        for row in self._own_partition():
-            if same and row[:2] != same[0][:2]:
-                yield self._choose(same)
-                same = [row]
-            else:
-                same.append(row)
-        if same:
-            yield self._choose(same)
-
     def _own_partition(self) -> Iterator[LogRow]:
-        """The records of the group's log partition; those that name no group may come from any."""
+        """Yield the records of the group's log partition; those that name no group may come from any."""
         if self.group_id is None:
             yield from self.rows
             return
@@ -210,7 +193,7 @@ class Fold:
                 self._refuse_partition(row)
             elif row.offset <= self.read_to:
                 message = f"record at offset {row.offset} is not after the head's {self.read_to}"
-                raise ValueError(f"{message}; start from the head that start_of_refold names")
+                raise ValueError(f"{message}; start from the last head before it")
             else:
                 yield row
 
@@ -238,6 +221,11 @@ class Fold:
     def _take(self, row: LogRow, change: TypeChange) -> None:
         if is_control_record(row.key, row.value):
             self.accounts.count(row, self.accounts.unused, CONTROL_RECORD)
+            return
+        commit = commit_kind(row.key)
+        if commit is not None:
+            counter = self.accounts.tombstones if row.value is None else self.accounts.unused
+            self.accounts.count(row, counter, commit.value)
             return
         try:
             key = self._key(row.key)
@@ -270,11 +258,9 @@ class Fold:
             if isinstance(value, GroupMetadata):
                 fold_classic(self.writer, row, value, converts=converts)
             else:
-                fold_modern(self.writer, row, key, value)
+                fold_kip848(self.writer, row, key, value)
             self.accounts.count(row, self.accounts.used, kind.value)
-        else:
-            if self.settings.check_unused:
-                decode_value(kind, row.value)
+        else:  # no fact needs its value
             self.accounts.count(row, self.accounts.unused, kind.value)
 
     def _end(self, row: LogRow, key: LogKey) -> None:
@@ -282,7 +268,7 @@ class Fold:
         if key.kind is RecordKind.GROUP_METADATA:
             delete_classic(self.writer, row)
         elif key.kind in ROLES:
-            fold_modern_tombstone(self.writer, row, key)
+            fold_kip848_tombstone(self.writer, row, key)
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:
@@ -322,7 +308,7 @@ class Fold:
 
 
 def other_group(named: str, expected: str | None) -> str:
-    """The message of OTHER_GROUP."""
+    """Return the message of OTHER_GROUP."""
     return f"key names group {named!r}; expected {expected!r}: the read mixed groups"
 
 
@@ -330,13 +316,13 @@ def _content(row: LogRow) -> tuple[int, bytes, bool, bytes, bool]:
     return row.timestamp_ms, row.key or b"", row.value is not None, row.value or b"", not row.known
 
 
-# Online conversions (KIP-848): a classic group goes on as a consumer group, or back, and nobody leaves it.
+# Online conversions (KIP-848): a classic group continues as a consumer group, or back, and no member leaves it.
 #
 # The coordinator writes the tombstones of the one type and the records of the other as one batch, so with one
 # timestamp,
-# and counts on from the generation to the epoch. A group that was deleted begins anew: its members have other ids, and
+# and counts on from the generation to the epoch. A group that was deleted begins again: its members have other ids, and
 # it
-# counts from the beginning. What tells the two apart may lie in records to come, so these are looked at first; where
+# counts from the beginning. What distinguishes the two may be in records to come, so these are looked at first; where
 # they
 # end too early, the decision is open, and the next read makes it again (`GroupState.undecided`).
 
@@ -355,7 +341,7 @@ class TypeChange(Enum):
 @dataclass(slots=True)
 class Conversions:
     """The conversions among the records of one fold, which asks record by record; `key_of` gives None for a broken
-    key."""
+    key, and for that of an offset commit."""
 
     rows: Sequence[LogRow]
     key_of: Callable[[LogRow], LogKey | None]
@@ -391,13 +377,13 @@ class Conversions:
         batch = list(takewhile(lambda row: row.timestamp_ms == self.rows[first].timestamp_ms, self.rows[first:]))
         at_once = self.rows[at].timestamp_ms == batch[0].timestamp_ms
         number = state.number if state.alive else None
-        if self._goes_on_as(batch, members, number, at_once=at_once, tombstone=first > at):
+        if self._continues_as(batch, members, number, at_once=at_once, tombstone=first > at):
             return TypeChange.CONVERTS
         key = self.key_of(self.rows[first])
         ends = first + len(batch) == len(self.rows)
         return TypeChange.OPEN if members and ends and key is not None and _of_consumers(key) else TypeChange.NONE
 
-    def _goes_on_as(
+    def _continues_as(
         self, batch: Sequence[LogRow], members: Container[str], number: int | None, *, at_once: bool, tombstone: bool
     ) -> bool:
         """Whether a batch is of a consumer group that these classic members are in, at this generation.
@@ -422,19 +408,19 @@ class Conversions:
         return (
             (at_once or not tombstone)
             and None not in (epoch, number)
-            and _goes_on(number or 0, epoch or 0)
+            and _continues(number or 0, epoch or 0)
             and (epoch or 0) > FIRST_EPOCH
         )
 
     def _to_classic(self, state: GroupState, at: int) -> TypeChange:
         """Judge a classic group's record before the tombstones of the consumer group."""
         value = _value(self.key_of(self.rows[at]), self.rows[at])
-        if not isinstance(value, GroupMetadata) or state.modern is None:
+        if not isinstance(value, GroupMetadata) or state.kip848 is None:
             return TypeChange.NONE
-        if any(member.member_id in state.modern.metadata for member in value.members):
+        if any(member.member_id in state.kip848.metadata for member in value.members):
             return TypeChange.CONVERTS
         number = state.number
-        is_old = number is not None and number > FIRST_EPOCH and _goes_on(number, value.generation)
+        is_old = number is not None and number > FIRST_EPOCH and _continues(number, value.generation)
         return TypeChange.CONVERTS if is_old and value.members else TypeChange.NONE
 
     def _leaving(self, state: GroupState, at: int) -> TypeChange:
@@ -442,7 +428,7 @@ class Conversions:
 
         It only does that with classic members in it.
         """
-        members = state.modern.metadata.values() if state.modern is not None else ()
+        members = state.kip848.metadata.values() if state.kip848 is not None else ()
         if all(member.value.classic_member_metadata is None for member in members):
             return TypeChange.NONE
         classic = at
@@ -459,15 +445,15 @@ class Conversions:
     def _take_batch(self, state: GroupState, span: tuple[int, int], value: GroupMetadata) -> None:
         """Find the tombstones of the batch that makes the group a classic one.
 
-        Where its classic record is no longer there, a later one tells who stayed: others left with the tombstones.
+        Where its classic record is no longer there, a later one names who stayed: others left with the tombstones.
         """
-        assert state.modern is not None
+        assert state.kip848 is not None
         begin, classic = span
-        staying = {member.member_id for member in value.members} & state.modern.metadata.keys()
+        staying = {member.member_id for member in value.members} & state.kip848.metadata.keys()
         number = state.number if state.number is not None else -1
         batch = self._at_once(range(begin, classic), self.rows[classic].timestamp_ms)
         if batch:
-            if staying or (value.members and _goes_on(number, value.generation)):
+            if staying or (value.members and _continues(number, value.generation)):
                 self._passing |= set(batch)
                 self._converting.add(classic)
             return
@@ -490,7 +476,7 @@ class Conversions:
         return "" if key is None else str(key.fields.get("member_id") or "")
 
     def _is_idle(self, at: int, ending: GroupType) -> bool:
-        """Whether the record tells nothing of a group of the type that is ending, or that its records are deleted."""
+        """Whether the record says nothing of a group of the type that is ending, or that its records are deleted."""
         key = self.key_of(self.rows[at])
         if key is None or (key.kind not in ROLES and key.kind is not RecordKind.GROUP_METADATA):
             return True
@@ -503,7 +489,7 @@ def _of_consumers(key: LogKey) -> bool:
     return key.kind in ROLES and ROLES[key.kind][0] is GroupType.CONSUMER
 
 
-def _goes_on(before: int, number: int) -> bool:
+def _continues(before: int, number: int) -> bool:
     """Whether an epoch or generation is that of the other type, or the next."""
     return 0 <= number - before <= 1
 
@@ -588,24 +574,8 @@ def _is_first(snapshot: HeldSnapshot) -> bool:
 
 
 def _rows(changes: list[OwnershipChange], snapshot: HeldSnapshot, incarnation: int) -> list[OwnershipChangeRow]:
-    return [
-        OwnershipChangeRow(
-            cluster_id=snapshot.cluster_id,
-            topic_id=change.topic_id,
-            topic=change.topic,
-            partition=change.partition,
-            group_id=snapshot.group_id,
-            incarnation=incarnation,
-            from_member_id=change.from_member_id,
-            to_member_id=change.to_member_id,
-            at=snapshot.observed_at,
-            log_partition=None,
-            offset=snapshot.offset,
-            snapshot_id=snapshot.snapshot_id,
-            held_since=change.held_since,
-        )
-        for change in changes
-    ]
+    place = snapshot.observed_at, None, snapshot.offset, snapshot.snapshot_id
+    return [change.row(snapshot.cluster_id, snapshot.group_id, incarnation, place) for change in changes]
 
 
 # The log partition that a group's records belong to, where records of it stand in more than one.
@@ -625,7 +595,7 @@ _POSITIVE = 0x7FFFFFFF
 
 
 def log_partition_of(group_id: str, partitions: int) -> int:
-    """The log partition of a group, as Kafka computes it: `Utils.abs(groupId.hashCode) % partitions`.
+    """Return the log partition of a group, as Kafka computes it: `Utils.abs(groupId.hashCode) % partitions`.
 
     `log_partition_of("payments", 50)` -> 13.
     """
@@ -633,7 +603,7 @@ def log_partition_of(group_id: str, partitions: int) -> int:
 
 
 def possible_counts(witnesses: Iterable[tuple[str, int]]) -> tuple[int, ...]:
-    """The numbers of log partitions that explain where most groups are.
+    """Return the numbers of log partitions that explain where most groups are.
 
     `witnesses` are (group id, log partition) of groups seen in one log partition only. All numbers that the most of
     them agree on are given; none where fewer than LEAST_WITNESSES, or not more than half of them, do.
@@ -651,7 +621,7 @@ def possible_counts(witnesses: Iterable[tuple[str, int]]) -> tuple[int, ...]:
 
 
 def home_of(group_id: str | None, records: Mapping[int, int], possible: Iterable[int] = ()) -> int:
-    """The log partition a group's records belong to, of those that hold any (log partition -> distinct records).
+    """Return the log partition a group's records belong to, of those that hold any (log partition -> distinct records).
 
     Where all `possible` numbers of log partitions give the same one, and the group has records there, it is that one;
     else the one with the most records, of several the lowest. A group is never left without a record.

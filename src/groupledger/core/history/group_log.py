@@ -1,4 +1,4 @@
-"""What a group's raw records tell beside its snapshots: committed offsets, and how long members may take."""
+"""What a group's raw records say beside its snapshots: committed offsets, and how long members may take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from groupledger.core.wire.records import GroupMetadata, OffsetCommit
 class CommittedOffset(NamedTuple):
     """A committed offset as the log has it (OffsetCommitKey, OffsetCommitValue); no `offset`: it was deleted.
 
-    `log_offset` is its place among all records of the group. The log does not tell which member sent it.
+    `log_offset` is its place among all records of the group. The log does not say which member sent it.
     """
 
     log_offset: int
@@ -39,7 +39,7 @@ class RecordedLog:
         return {each.topic_id: each.partition.topic for each in self.commits if each.topic_id is not None}
 
     def by_partition(self) -> dict[TopicPartition, list[CommittedOffset]]:
-        """The commits of each partition, in order of position."""
+        """Return the commits of each partition, in order of position."""
         found: dict[TopicPartition, list[CommittedOffset]] = {}
         for each in self.commits:
             found.setdefault(each.partition, []).append(each)
@@ -47,7 +47,7 @@ class RecordedLog:
 
 
 def read_group_log(rows: Iterable[LogRow]) -> RecordedLog:
-    """Read the records of one group, in any order. What does not decode is left out: it is in quarantine."""
+    """Read the records of one group, in any order. What does not decode is left out."""
     commits: dict[int, CommittedOffset] = {}
     timeouts: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: row.offset):

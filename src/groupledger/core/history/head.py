@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import UnionType
 from typing import Any
 
@@ -16,14 +16,13 @@ from groupledger.core.history.members import (
     Current,
     CurrentValue,
     Expression,
+    Kip848Group,
     MemberValue,
     Metadata,
-    ModernGroup,
     Target,
     TargetValue,
     Topology,
     read_current,
-    read_expression,
     read_metadata,
     read_target,
     read_topology,
@@ -32,7 +31,8 @@ from groupledger.core.history.ownership import Ownership
 from groupledger.core.history.rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, GroupState
-from groupledger.core.wire.offsets_log import RegularExpression, StreamsTopology, decode_value
+from groupledger.core.wire.offsets_log import decode_value
+from groupledger.core.wire.records import RegularExpression, StreamsTopology
 
 HEAD_VERSION = 1
 
@@ -41,7 +41,7 @@ Tenures = tuple[str, int | None, Assignment]
 
 
 def encode_head(state: GroupState) -> bytes:
-    """The state as bytes; equal states give equal bytes."""
+    """Return the state as bytes; equal states give equal bytes."""
     return encode_state(state, state.ownership.tenures())
 
 
@@ -61,7 +61,7 @@ def encode_state(state: GroupState, held: Sequence[Tenures]) -> bytes:
         "hole": state.hole,
         "held": held,
         "generation": None if generation is None else _generation(generation),
-        "modern": None if state.modern is None else _modern(state.modern),
+        "modern": None if state.kip848 is None else _kip848(state.kip848),
     }
     if state.undecided:
         document["undecided"] = [_raw_record(row) for row in state.undecided]
@@ -74,10 +74,10 @@ def read_classic_head(head: bytes) -> tuple[GroupState, list[Tenures]] | None:
     A `Fault` for bytes of another version.
     """
     document = _document(head)
-    held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
+    held, generation, kip848 = (document.pop(name) for name in ("held", "generation", "modern"))
     state = GroupState(**document)
     state.generation = _restored_generation(generation)
-    is_classic = modern is None and state.group_type in (None, GroupType.CLASSIC) and not state.undecided
+    is_classic = kip848 is None and state.group_type in (None, GroupType.CLASSIC) and not state.undecided
     return (state, held) if is_classic else None
 
 
@@ -101,15 +101,15 @@ def _restored_generation(generation: dict[str, Any] | None) -> Generation | None
 
 
 def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
-    """The state that `encode_head` wrote; a `Fault` for bytes of another version."""
+    """Return the state that `encode_head` wrote; a `Fault` for bytes of another version."""
     document = _document(head)
-    held, generation, modern = (document.pop(name) for name in ("held", "generation", "modern"))
+    held, generation, kip848 = (document.pop(name) for name in ("held", "generation", "modern"))
     undecided = document.pop("undecided", ())
     state = GroupState(**document)
     state.undecided = tuple(_restored_record(state.log_partition, row) for row in undecided)
     state.ownership = _restored_ownership(held)
     state.generation = _restored_generation(generation)
-    state.modern = None if modern is None else _restored_modern(modern, GroupType(state.group_type or ""), topics)
+    state.kip848 = None if kip848 is None else _restored_kip848(kip848, GroupType(state.group_type or ""), topics)
     return state
 
 
@@ -120,10 +120,10 @@ def undecided_from(head: bytes) -> int | None:
 
 
 def closed_head(head: bytes) -> bytes:
-    """The head of a group whose history ends here, as at a tombstone: no member is left in it.
+    """Return the head of a group whose history ends here, as at a tombstone: no member is left in it.
 
     The next record begins an incarnation. It counts as one after a hole, so that no verdict rests on the members of a
-    KIP-848 group that are not written anew.
+    KIP-848 group that are not written again.
     """
     document: dict[str, Any] = json.loads(head)
     ended: dict[str, Any] = {
@@ -137,15 +137,6 @@ def closed_head(head: bytes) -> bytes:
     for offset, *_ in document.pop("undecided", ()):  # their keys name members
         document["offset"] = offset
     return _canonical(document | ended)
-
-
-def start_of_refold(head_offsets: Iterable[int], late_offset: int) -> int | None:
-    """Of a group's heads the one to fold again from, for a record that came late: the last before it; None: none is.
-
-    `start_of_refold([10, 20, 30], 25)` -> 20. All records after it go through `fold_group` again, those of before and
-    the late one together, until a new head agrees with the old one at its offset.
-    """
-    return max((offset for offset in head_offsets if offset < late_offset), default=None)
 
 
 def _generation(generation: Generation) -> dict[str, object]:
@@ -180,7 +171,7 @@ def _restored_record(log_partition: int, raw: list[Any]) -> LogRow:
     return LogRow(log_partition, offset, at, key, value, known=True)
 
 
-def _modern(group: ModernGroup) -> dict[str, object]:
+def _kip848(group: Kip848Group) -> dict[str, object]:
     document: dict[str, object] = {
         "group_epoch": group.group_epoch,
         "target_epoch": group.target_epoch,
@@ -210,9 +201,9 @@ def _raw(
     return [[key, b64encode(value.raw).decode()] for key, value in values.items()]
 
 
-def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: TopicHistory) -> ModernGroup:
+def _restored_kip848(document: dict[str, Any], group_type: GroupType, topics: TopicHistory) -> Kip848Group:
     epochs = document["group_epoch"], document["target_epoch"]
-    group = ModernGroup(group_type, *epochs, document["cut"], document["open"])
+    group = Kip848Group(group_type, *epochs, document["cut"], document["open"])
     group.leaving, group.unsettled = set(document["leaving"]), set(document["unsettled"])
     group.first_epoch = document.get("first_epoch")  # heads of before it was kept have none
     group.counts_partitions = document.get("counts_partitions", False)
@@ -224,7 +215,7 @@ def _restored_modern(document: dict[str, Any], group_type: GroupType, topics: To
     for key, raw, current in _values(document["current"], (group_type, Role.CURRENT), CurrentValue):
         group.current[key] = read_current(raw, current, topics)
     for key, raw, expression in _values(document["expressions"], (group_type, Role.EXPRESSION), RegularExpression):
-        group.expressions[key] = read_expression(raw, expression)
+        group.expressions[key] = Expression(raw, expression.topics)
     for _, raw, topology in _values(document.get("topology", []), (group_type, Role.TOPOLOGY), StreamsTopology):
         group.topology = read_topology(raw, topology)
     return group

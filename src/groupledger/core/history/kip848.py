@@ -15,12 +15,12 @@ from groupledger.core.history.members import (
     PENDING,
     TARGET,
     Current,
-    ModernGroup,
+    Expression,
+    Kip848Group,
     Topology,
     by_topic,
     partitions_of,
     read_current,
-    read_expression,
     read_metadata,
     read_target,
     read_topology,
@@ -36,13 +36,12 @@ from groupledger.core.history.rows import (
     Role,
     Tasks,
     TopicNames,
-    Unfinished,
 )
-from groupledger.core.history.writer import SOURCE, TARGETS_SKIPPED, HistoryWriter
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.history.writer import TARGETS_SKIPPED, HistoryWriter
+from groupledger.core.wire.offsets_log import LogKey
+from groupledger.core.wire.records import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    LogKey,
     MemberMetadata,
     RecordValue,
     RegularExpression,
@@ -61,8 +60,8 @@ FIRST_EPOCH = 2
 """The highest epoch that a new group's first record has: Kafka 4.4 begins with 2, Kafka 3.9 with 1."""
 
 
-def fold_modern(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordValue | None) -> None:
-    """One record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
+def fold_kip848(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordValue | None) -> None:
+    """Fold one record of such a group; `DecodeFault`, with nothing changed, where nested bytes do not decode."""
     raw, name, (group_type, role) = row.value or b"", name_in(key), ROLES[key.kind]
     if role is Role.PARTITION_COUNTS:
         enter(writer, row, group_type).counts_partitions = True
@@ -72,7 +71,7 @@ def fold_modern(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordVa
             metadata = read_metadata(raw, value)
             enter(writer, row, group_type).metadata[name] = metadata
         case RegularExpression():
-            enter(writer, row, group_type).expressions[name] = read_expression(raw, value)
+            enter(writer, row, group_type).expressions[name] = Expression(raw, value.topics)
         case StreamsTopology():
             topology = read_topology(raw, value)
             change_topology(writer, row, enter(writer, row, group_type), topology)
@@ -96,15 +95,15 @@ def fold_modern(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordVa
 
 
 def name_in(key: LogKey) -> str:
-    """The member or the regular expression that a key is about; empty where it is about the whole group."""
+    """Return the member or the regular expression that a key is about; empty where it is about the whole group."""
     return str(key.fields.get("member_id") or key.fields.get("regular_expression") or "")
 
 
-def fold_modern_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> None:
-    """The end of one key; of the group's epoch: the end of the group."""
-    group, (group_type, role) = writer.state.modern, ROLES[key.kind]
+def fold_kip848_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> None:
+    """Fold the end of one key; of the group's epoch: the end of the group."""
+    group, (group_type, role) = writer.state.kip848, ROLES[key.kind]
     if role is Role.EPOCH:
-        delete_modern(writer, row, group_type)
+        delete_kip848(writer, row, group_type)
     if group is None or group.group_type is not group_type:
         return
     name = name_in(key)
@@ -128,19 +127,19 @@ def fold_modern_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> No
             pass
 
 
-def enter(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> ModernGroup:
-    """The group, at the start of an incarnation a new one."""
+def enter(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> Kip848Group:
+    """Return the group, at the start of an incarnation a new one."""
     state = writer.state
-    if not state.alive or state.group_type != group_type or state.modern is None:
+    if not state.alive or state.group_type != group_type or state.kip848 is None:
         cut = state.hole and not state.alive
         writer.begin(group_type, row)
         state.number = None
-        state.modern = ModernGroup(group_type, cut=cut)
-    return state.modern
+        state.kip848 = Kip848Group(group_type, cut=cut)
+    return state.kip848
 
 
-def change_topology(writer: HistoryWriter, row: LogRow, group: ModernGroup, topology: Topology) -> None:
-    """What the tasks of a Streams group read from now on; what of it cannot be told is stated."""
+def change_topology(writer: HistoryWriter, row: LogRow, group: Kip848Group, topology: Topology) -> None:
+    """Change what the tasks of a Streams group read; write coverage for what is unknown."""
     group.topology = topology
     held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
     writer.changed(writer.state.ownership.record(held, row.timestamp_ms), row)
@@ -154,8 +153,8 @@ def change_topology(writer: HistoryWriter, row: LogRow, group: ModernGroup, topo
         writer.gap("source-topics-unknown", row, (epoch, epoch), reason)
 
 
-def reach_epoch(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
-    """A group epoch: members or topics changed, a target will follow.
+def reach_epoch(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: int) -> None:
+    """Fold a group epoch: members or topics changed, a target will follow.
 
     Not before Kafka 4.1 where no member is left: then the epoch is all there is, and the snapshot is taken here.
     """
@@ -180,8 +179,8 @@ def epochs_between(before: int, epoch: int) -> str:
     return f"no record of the group epochs between {before} and {epoch}: compacted away, or the log lost them"
 
 
-def begin_epochs(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
-    """The first epoch seen: 2 in a new group; a converted one goes on from the classic generation."""
+def begin_epochs(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: int) -> None:
+    """Fold the first epoch seen: 2 in a new group; a converted one continues the classic generation."""
     generation = writer.state.number if group.converting else None
     if generation is not None and epoch > generation + 1:
         group.cut = True
@@ -192,23 +191,23 @@ def begin_epochs(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: 
         writer.gap("history-begins-late", row, (None, epoch), reason)
 
 
-def fall(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
-    """A falling epoch starts an incarnation. The members' last records stay: nothing deleted them."""
+def fall(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: int) -> None:
+    """Start an incarnation at a falling epoch. The members' last records stay: nothing deleted them."""
     reason = (
         f"the group epoch fell from {group.group_epoch} to {epoch} without a tombstone: the group was deleted unseen, "
         "or the log lost its end"
     )
     writer.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
     writer.begin(group.group_type, row)
-    writer.state.modern = group
+    writer.state.kip848 = group
     group.cut, group.group_epoch, group.target_epoch, group.first_epoch = True, epoch, None, None
     held = [(member, held_by(writer, row, group, current)) for member, current in group.current.items()]
     writer.changed(writer.state.ownership.record(held, None), row)
     take_snapshot(writer, row, group)
 
 
-def complete_target(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoch: int) -> None:
-    """The target of an epoch is complete: take a snapshot. Of epochs without a target there is coverage alone."""
+def complete_target(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: int) -> None:
+    """Take a snapshot where the target of an epoch is complete. Epochs without a target are coverage."""
     known, waiting = group.target_epoch, group.untargeted
     if known is None and waiting is not None:
         known = waiting - 1
@@ -226,8 +225,8 @@ def complete_target(writer: HistoryWriter, row: LogRow, group: ModernGroup, epoc
     take_snapshot(writer, row, group)
 
 
-def hold(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str, now: Current) -> None:
-    """What a member holds from now on; a snapshot if its partitions or tasks changed."""
+def hold(writer: HistoryWriter, row: LogRow, group: Kip848Group, member_id: str, now: Current) -> None:
+    """Set what a member holds from now on; take a snapshot if its partitions or tasks changed."""
     if now.epoch >= FIRST_EPOCH:  # a member that waits for its regular expression is at 1 before the group is at 2
         lacks_epoch(group)
     before = group.current.get(member_id)
@@ -244,8 +243,8 @@ def hold(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str,
         take_step(writer, row, group)
 
 
-def leave(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str) -> None:
-    """A member's assignment was deleted, the first of its tombstones: it holds nothing any more."""
+def leave(writer: HistoryWriter, row: LogRow, group: Kip848Group, member_id: str) -> None:
+    """Fold a member's deleted assignment, the first of its tombstones: it holds nothing any more."""
     if group.current.pop(member_id, None) is None:
         return
     if member_id in group.metadata:
@@ -257,7 +256,7 @@ def leave(writer: HistoryWriter, row: LogRow, group: ModernGroup, member_id: str
         take_step(writer, row, group)
 
 
-def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
+def delete_kip848(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
     """Fold the deletion of the group."""
     state = writer.state
     if state.alive and state.group_type != group_type:
@@ -271,41 +270,27 @@ def delete_modern(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> 
 
 
 def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
-    """A record of the group could not be read: what it changed is not known, and no snapshot is measured across it."""
+    """Mark a record that could not be read: what it changed is unknown, and nothing is measured across it."""
     state = writer.state
     writer.gap(rows.RECORD_UNREADABLE, row, (state.number if state.alive else None, None), rows.unreadable(what))
     state.hole = True
-    if state.modern is not None:
-        state.modern.cut = True
+    if state.kip848 is not None:
+        state.kip848.cut = True
 
 
-def unfinished(writer: HistoryWriter, row: LogRow) -> Unfinished | None:
-    """The state at the last record read, if an epoch or a member's leaving is half told there."""
-    group = writer.state.modern
-    if group is None or not (group.open or group.leaving or group.group_epoch != group.target_epoch):
-        return None
-    reason = (
-        f"the read ended in group epoch {group.group_epoch}, with the target of epoch {group.target_epoch}: the rest "
-        "of the step comes with the next read"
-    )
-    span = (group.target_epoch, None)
-    snapshot, members = snapshot_rows(writer, row, group, complete=False)
-    return Unfinished(snapshot, tuple(members), writer.coverage_row("fold-cut", row, span, reason))
-
-
-def lacks_epoch(group: ModernGroup) -> None:
-    """A target or an assignment before any group epoch: the records before are not there."""
+def lacks_epoch(group: Kip848Group) -> None:
+    """Note a target or an assignment before any group epoch: the records before are not there."""
     if group.group_epoch is None:
         group.cut = True
 
 
-def take_step(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> None:
+def take_step(writer: HistoryWriter, row: LogRow, group: Kip848Group) -> None:
     """Write the group at a member's step; a large one only at the last step of an epoch."""
     if len(group.metadata) <= writer.step_members or group.is_settled:
         take_snapshot(writer, row, group)
 
 
-def take_snapshot(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> None:
+def take_snapshot(writer: HistoryWriter, row: LogRow, group: Kip848Group) -> None:
     """Write the group as it is known at this record."""
     complete = not group.cut and not group.open and group.target_epoch is not None
     writer.snapshot(*snapshot_rows(writer, row, group, complete=complete))
@@ -317,42 +302,25 @@ def take_snapshot(writer: HistoryWriter, row: LogRow, group: ModernGroup) -> Non
 
 
 def snapshot_rows(
-    writer: HistoryWriter, row: LogRow, group: ModernGroup, *, complete: bool
+    writer: HistoryWriter, row: LogRow, group: Kip848Group, *, complete: bool
 ) -> tuple[GroupSnapshotRow, list[MemberSnapshotRow]]:
-    """The group as it is known at this record, members in the order of joining."""
-    state, identity = writer.state, writer.snapshot_id(row.offset)
+    """Return the group as it is known at this record, members in the order of joining."""
     present = group.present()
     topics = [group.topics_of(member) for member in present]
     shared = topics[0] if topics and all(other == topics[0] for other in topics) else None
-    subscribed = tuple(sorted({topic for own in topics for topic in own})) if shared is None else None
-    snapshot = GroupSnapshotRow(
-        snapshot_id=identity,
-        cluster_id=writer.cluster_id,
-        source=SOURCE,
-        log_partition=row.log_partition,
-        offset=row.offset,
-        group_id=state.group_id,
-        group_type=group.group_type.value,
-        protocol_type=None,
-        incarnation=state.incarnation,
-        snapshot_kind="fold" if present else "empty",
-        generation=None,
+    snapshot = writer.group_row(row, group.group_type.value, "fold" if present else "empty")._replace(
         group_epoch=group.group_epoch,
         target_epoch=group.target_epoch,
         assignor=preferred_assignor(group, present),
-        leader=None,
         state=state_of(group, present),
         complete=complete,
         shared_topics=shared,
-        subscribed_topics=subscribed,
+        subscribed_topics=tuple(sorted({topic for own in topics for topic in own})) if shared is None else None,
         members=len(present),
-        previous_snapshot_id=writer.previous_snapshot_id(),
-        first_snapshot_id=None,
-        observed_at=row.timestamp_ms,
     )
     members = []
     for order, (member_id, own) in enumerate(zip(present, topics, strict=True)):
-        place = (identity, writer.cluster_id, state.group_id, row.offset, order)
+        place = (snapshot.snapshot_id, writer.cluster_id, snapshot.group_id, row.offset, order)
         members.append(member_row(writer, row, group, (place, member_id, own if shared is None else None)))
     return snapshot, members
 
@@ -360,10 +328,10 @@ def snapshot_rows(
 def member_row(
     writer: HistoryWriter,
     row: LogRow,
-    group: ModernGroup,
+    group: Kip848Group,
     member: tuple[tuple[str, str, str, int, int], str, TopicNames | None],
 ) -> MemberSnapshotRow:
-    """A member, by its place, id and own topics; of a classic one in the group also what its own subscription said."""
+    """Return a member's row, by its place, id and own topics; of a classic member also its own subscription."""
     place, member_id, topics = member
     _, value, said = group.metadata[member_id]
     target, current = group.targets.get(member_id), group.current.get(member_id)
@@ -403,35 +371,35 @@ def member_row(
 
 
 def assigned_to(
-    writer: HistoryWriter, row: LogRow, group: ModernGroup, current: Current
+    writer: HistoryWriter, row: LogRow, group: Kip848Group, current: Current
 ) -> tuple[Assignment, Assignment]:
-    """What a member holds for good, and what it must give up; of tasks, what the active ones read."""
+    """Return what a member holds for good, and what it must give up; of tasks, what the active ones read."""
     if group.group_type is not GroupType.STREAMS:
         return current.recorded, current.pending
     recorded, pending = (read_by(writer, row, group, current.tasks, state) for state in (ASSIGNED, PENDING))
     return recorded, pending
 
 
-def held_by(writer: HistoryWriter, row: LogRow, group: ModernGroup, current: Current) -> Assignment:
+def held_by(writer: HistoryWriter, row: LogRow, group: Kip848Group, current: Current) -> Assignment:
     """All that a member holds: a pending partition is given to nobody else before the member acknowledges."""
     recorded, pending = assigned_to(writer, row, group, current)
     return (*recorded, *pending)
 
 
-def read_by(writer: HistoryWriter, row: LogRow, group: ModernGroup, tasks: Tasks, state: str) -> Assignment:
-    """The partitions that active tasks read, by the topology and the topics of that time."""
+def read_by(writer: HistoryWriter, row: LogRow, group: Kip848Group, tasks: Tasks, state: str) -> Assignment:
+    """Return the partitions that active tasks read, by the topology and the topics of that time."""
     return partitions_of(tasks, state, group.topology, writer.topics, row.timestamp_ms)
 
 
-def preferred_assignor(group: ModernGroup, present: list[str]) -> str | None:
-    """The server-side assignor most members ask for, the first by name among equals; None: none asks."""
+def preferred_assignor(group: Kip848Group, present: list[str]) -> str | None:
+    """Return the server-side assignor most members ask for, the first by name among equals; None: none asks."""
     asked = [group.metadata[member].value.server_assignor for member in present]
     votes = Counter(name for name in asked if name)
     return min(votes, key=lambda name: (-votes[name], name), default=None)
 
 
-def state_of(group: ModernGroup, present: list[str]) -> str:
-    """Stable: the target is the group's epoch and every member holds exactly its own."""
+def state_of(group: Kip848Group, present: list[str]) -> str:
+    """Return the state. Stable: the target is the group's epoch and every member holds exactly its own."""
     if not present:
         return "Empty"
     return "Stable" if group.is_settled else "Reconciling"

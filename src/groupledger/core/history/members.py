@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.history.payloads import ReadSubscription, read_said
+from groupledger.core.history.payloads import ReadSubscription, read_subscription
 from groupledger.core.history.rows import Assignment, GroupType, Tasks, TopicNames
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.codec import require_partitions
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.records import (
     CurrentMemberAssignment,
     CurrentTaskIds,
+    IdPartitions,
     MemberMetadata,
-    RegularExpression,
     ShareCurrentAssignment,
     ShareMemberMetadata,
     StreamsCurrentAssignment,
@@ -25,7 +25,6 @@ from groupledger.core.wire.offsets_log import (
     TargetAssignmentMember,
     TaskIds,
 )
-from groupledger.core.wire.records import IdPartitions
 
 LEFT_STATIC = -2
 """Member epoch of a static member that left and may come back (KIP-848)."""
@@ -78,7 +77,7 @@ class Expression(NamedTuple):
 
 
 @dataclass(slots=True)
-class ModernGroup:
+class Kip848Group:
     """`cut`: records are known to be missing, until all members are seen to have reached one epoch. `open`: targets of
     an epoch were seen, and its end not yet. `leaving`: members of whose tombstones the first was seen. `unsettled`:
     members that do not hold exactly their target. `topology`: of a Streams group, what its tasks read.
@@ -116,7 +115,7 @@ class ModernGroup:
         return self.target_epoch + 1
 
     def reach_target(self, epoch: int | None) -> None:
-        """The target of an epoch is complete; None: its record was deleted, and the epochs behind it wait on."""
+        """Note a complete target; None: its record was deleted, and the epochs behind it wait on."""
         self.first_epoch = None if epoch is not None else self.untargeted
         self.target_epoch = epoch
 
@@ -133,12 +132,12 @@ class ModernGroup:
             self.unsettled.add(member_id)
 
     def forget(self, member_id: str) -> None:
-        """The member is gone: nothing of it waits any more."""
+        """Forget a member that is gone: nothing of it waits any more."""
         self.leaving.discard(member_id)
         self.unsettled.discard(member_id)
 
     def mend(self) -> None:
-        """Where every member is seen to hold its target at one epoch, nothing that was missing matters any more."""
+        """End the cut if every member holds its target at one epoch: nothing that was missing matters any more."""
         if not self.cut or self.open or not self.is_settled or self.group_epoch is None:
             return
         reached = (self.group_epoch, LEFT_STATIC)
@@ -147,7 +146,7 @@ class ModernGroup:
             self.cut = False
 
     def topics_of(self, member_id: str) -> TopicNames:
-        """The subscription: names as given, then what its regular expression stood for at that time.
+        """Return the subscription: names as given, then what its regular expression stood for at that time.
 
         Of a member of a Streams group, what the topology names.
         """
@@ -172,17 +171,17 @@ def is_reached(target: Target | None, current: Current | None) -> bool:
 
 
 def read_metadata(raw: bytes, value: MemberValue) -> Metadata:
-    """A member's record; `DecodeFault` where a classic member's subscription does not decode."""
+    """Read a member's record; `DecodeFault` where a classic member's subscription does not decode."""
     known = as_consumer(value)
     classic = known.classic_member_metadata
     if classic is None or not classic.supported_protocols:
         return Metadata(raw, known, None)
     preferred = classic.supported_protocols[0]
-    return Metadata(raw, known, read_said(preferred.metadata, preferred.name))
+    return Metadata(raw, known, read_subscription(preferred.metadata, preferred.name))
 
 
 def as_consumer(value: MemberValue) -> MemberMetadata:
-    """A member of any type in the form of a consumer's."""
+    """Return a member of any type in the form of a consumer's."""
     if isinstance(value, ShareMemberMetadata):
         return MemberMetadata(
             None, value.rack_id, value.client_id, value.client_host, value.subscribed_topics, None, None, None
@@ -194,19 +193,21 @@ def as_consumer(value: MemberValue) -> MemberMetadata:
 
 
 def read_target(raw: bytes, value: TargetValue, topics: TopicHistory) -> Target:
-    """A member's target, with topic names where known; `DecodeFault` for a negative partition."""
+    """Read a member's target, with topic names where known; `DecodeFault` for a negative partition."""
     if isinstance(value, StreamsTargetMember):
-        return Target(raw, (), required(target_tasks(value)))
+        return Target(raw, (), required(_tasks(TARGET, value.active, value.standby, value.warmup)))
     require_partitions(value.topic_partitions)
     return Target(raw, with_names(value.topic_partitions, topics))
 
 
 def read_current(raw: bytes, value: CurrentValue, topics: TopicHistory) -> Current:
-    """What a member holds, with topic names where known; `DecodeFault` for a negative partition."""
+    """Read what a member holds, with topic names where known; `DecodeFault` for a negative partition."""
     match value:
         case StreamsCurrentAssignment():
             state = state_name(GroupType.STREAMS, value.state)
-            return Current(raw, value.epoch, value.previous_epoch, state, (), (), required(current_tasks(value)))
+            held = _tasks(ASSIGNED, value.active, value.standby, value.warmup)
+            gives_up = _tasks(PENDING, value.active_pending, value.standby_pending, value.warmup_pending)
+            return Current(raw, value.epoch, value.previous_epoch, state, (), (), required((*held, *gives_up)))
         case ShareCurrentAssignment():
             require_partitions(value.assigned)
             state = state_name(GroupType.SHARE, value.state)
@@ -219,7 +220,7 @@ def read_current(raw: bytes, value: CurrentValue, topics: TopicHistory) -> Curre
 
 
 def required(tasks: Tasks) -> Tasks:
-    """The tasks; `DecodeFault` where one has a negative number."""
+    """Return the tasks; `DecodeFault` where one has a negative number."""
     require_partitions((subtopology, numbers) for _, _, subtopology, numbers in tasks)
     return tasks
 
@@ -227,11 +228,6 @@ def required(tasks: Tasks) -> Tasks:
 def state_name(group_type: GroupType, number: int) -> str:
     """Kafka's name of a member's state; of one that is not known here, its number."""
     return MEMBER_STATES[group_type].get(number, f"UNKNOWN ({number})")
-
-
-def read_expression(raw: bytes, value: RegularExpression) -> Expression:
-    """The topics of a regular expression."""
-    return Expression(raw, value.topics)
 
 
 def with_names(partitions: IdPartitions, topics: TopicHistory) -> Assignment:
@@ -268,26 +264,8 @@ class Topology(NamedTuple):
 
 
 def read_topology(raw: bytes, value: StreamsTopology) -> Topology:
-    """A topology record."""
+    """Read a topology record."""
     return Topology(raw, value, {each.subtopology_id: tuple(_counts(each)) for each in value.subtopologies})
-
-
-def target_tasks(value: StreamsTargetMember) -> Tasks:
-    """The tasks that a member is to get."""
-    by_role = {ACTIVE: value.active, STANDBY: value.standby, WARMUP: value.warmup}
-    return tuple(entry for role, tasks in by_role.items() for entry in _entries(role, TARGET, tasks))
-
-
-def current_tasks(value: StreamsCurrentAssignment) -> Tasks:
-    """The tasks that a member has, and those that it must give up."""
-    has = {ACTIVE: value.active, STANDBY: value.standby, WARMUP: value.warmup}
-    gives_up = {ACTIVE: value.active_pending, STANDBY: value.standby_pending, WARMUP: value.warmup_pending}
-    return tuple(
-        entry
-        for state, by_role in ((ASSIGNED, has), (PENDING, gives_up))
-        for role, tasks in by_role.items()
-        for entry in _entries(role, state, tasks)
-    )
 
 
 def task_set(tasks: Tasks) -> set[tuple[str, str, int]]:
@@ -298,7 +276,7 @@ def task_set(tasks: Tasks) -> set[tuple[str, str, int]]:
 def partitions_of(
     tasks: Tasks, state: str, topology: Topology | None, topics: TopicHistory, timestamp_ms: int
 ) -> Assignment:
-    """The topic partitions that the active tasks of this state read, as far as they are known; see the module."""
+    """Return the topic partitions that active tasks of this state read, as far as known; see the module."""
     if topology is None:
         return ()
     read: dict[str, list[int]] = {}
@@ -335,7 +313,7 @@ def has_equal_sources(subtopology: Subtopology) -> bool:
 
 
 def unresolved(topology: Topology, topics: TopicHistory, timestamp_ms: int) -> Iterator[str]:
-    """In words, what its subtopologies read that the log and the listings of that time do not tell."""
+    """Yield, as text, what subtopologies read that neither the log nor the listings of that time name."""
     for subtopology in topology.value.subtopologies:
         if subtopology.source_topic_regex:
             yield f"topics that match {', '.join(map(repr, subtopology.source_topic_regex))}"
@@ -345,8 +323,10 @@ def unresolved(topology: Topology, topics: TopicHistory, timestamp_ms: int) -> I
                     yield f"the partitions of {topic}"
 
 
-def _entries(role: str, state: str, tasks: Iterable[TaskIds | CurrentTaskIds]) -> Tasks:
-    return tuple((role, state, each.subtopology_id, each.partitions) for each in tasks)
+def _tasks(state: str, *by_role: Iterable[TaskIds | CurrentTaskIds]) -> Tasks:
+    """Return tasks of one state: active, standby and warm-up ones."""
+    roles = zip((ACTIVE, STANDBY, WARMUP), by_role, strict=True)
+    return tuple((role, state, each.subtopology_id, each.partitions) for role, tasks in roles for each in tasks)
 
 
 def _counts(subtopology: Subtopology) -> dict[str, int]:

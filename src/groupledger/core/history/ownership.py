@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
-from groupledger.core.history.rows import Assignment
+from groupledger.core.history.rows import Assignment, OwnershipChangeRow
 
 
 class HeldTopic:
@@ -49,6 +49,13 @@ class OwnershipChange(NamedTuple):
     to_member_id: str | None
     held_since: int | None
 
+    def row(
+        self, cluster_id: str, group_id: str, incarnation: int, place: tuple[int, int | None, int, str]
+    ) -> OwnershipChangeRow:
+        """Return the row of a change at a place: time, log partition, offset and snapshot."""
+        what, who = (self.topic_id, self.topic, self.partition), (self.from_member_id, self.to_member_id)
+        return OwnershipChangeRow._make((cluster_id, *what, group_id, incarnation, *who, *place, self.held_since))
+
 
 HeldNumbers = dict[HeldTopic, tuple[int, ...]]
 
@@ -66,12 +73,12 @@ class Ownership:
         self.doubles: set[tuple[HeldTopic, int]] = set()
 
     def settle(self, recorded: dict[str, Assignment], since: int | None) -> list[OwnershipChange]:
-        """The group is now exactly `recorded`: members that are not in it hold nothing."""
+        """Set the group to exactly `recorded`: members that are not in it hold nothing."""
         gone = sorted(self._held.keys() - recorded.keys())
         return self.record([*((member, ()) for member in gone), *recorded.items()], since)
 
     def record(self, assignments: Iterable[tuple[str, Assignment]], since: int | None) -> list[OwnershipChange]:
-        """These members now hold exactly that, from `since` on; the changes by topic, partition and member."""
+        """Set what these members hold, from `since` on; return the changes by topic, partition and member."""
         news = [new for new in assignments if self._recorded.get(new[0]) != new[1]]
         if not news:
             return []
@@ -84,12 +91,16 @@ class Ownership:
             for tenure in tenures
         ]
         for (member, recorded), (_, _, holding) in zip(news, moves, strict=True):
-            self._remember(member, recorded, holding)
+            if recorded:
+                self._held[member], self._recorded[member] = holding, recorded
+            else:
+                self._held.pop(member, None)
+                self._recorded.pop(member, None)
         self._forget_unheld({topic for _, held, _ in moves for topic in held})
         return sorted(changes, key=_change_order)
 
     def release_others(self, members: Container[str]) -> list[OwnershipChange]:
-        """Who is not among these holds nothing any more."""
+        """Release what all but these members hold."""
         return self.record([(member, ()) for member in sorted(self._held) if member not in members], None)
 
     def assignment_of(self, member_id: str) -> Assignment | None:
@@ -206,15 +217,8 @@ class Ownership:
             self.doubles.discard((topic, partition))
         return gone
 
-    def _remember(self, member_id: str, recorded: Assignment, holding: HeldNumbers) -> None:
-        if recorded:
-            self._held[member_id], self._recorded[member_id] = holding, recorded
-        else:
-            self._held.pop(member_id, None)
-            self._recorded.pop(member_id, None)
-
     def _forget_unheld(self, topics: set[HeldTopic]) -> None:
-        """A topic that nobody holds is no state: after a head it would not be known either."""
+        """Forget topics that nobody holds: after a head they would not be known either."""
         for topic in topics:
             if topic.holder:
                 continue

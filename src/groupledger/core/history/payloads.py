@@ -1,4 +1,4 @@
-"""What a classic member said (subscription) and was told (assignment), read once for the same bytes.
+"""What a classic member said (subscription) and was assigned (assignment), read once for the same bytes.
 
 A topic that a leader wrote twice in one assignment is merged, as the broker's own readers must: librdkafka does that.
 """
@@ -50,7 +50,7 @@ class PayloadDecoder:
         self._topics = topics
         self._epoch: int | None = None
         self._ids = TopicIds(topics, 0)
-        self._told: Memo[tuple[ReadAssignment, Assignment]] = Memo()
+        self._assignments: Memo[tuple[ReadAssignment, Assignment]] = Memo()
 
     def at(self, timestamp_ms: int) -> PayloadDecoder:
         """Resolve topic names as of then from now on."""
@@ -58,15 +58,15 @@ class PayloadDecoder:
         if epoch != self._epoch:
             self._epoch = epoch
             self._ids = TopicIds(self._topics, timestamp_ms)
-            self._told = Memo()
+            self._assignments = Memo()
         return self
 
-    def told(self, data: bytes) -> tuple[ReadAssignment, Assignment]:
-        """What assignment bytes say, and the same with topic ids; `DecodeFault` for bytes that are no assignment."""
-        known = self._told.get(data)
+    def assignment(self, data: bytes) -> tuple[ReadAssignment, Assignment]:
+        """Return the assignment in these bytes, and the same with topic ids; `DecodeFault` if they are none."""
+        known = self._assignments.get(data)
         if known is None:
-            told = read_told(data)
-            known = self._told.put(data, (told, self.with_ids(told.partitions)))
+            assignment = read_assignment(data)
+            known = self._assignments.put(data, (assignment, self.with_ids(assignment.partitions)))
         return known
 
     def with_ids(self, partitions: TopicPartitions) -> Assignment:
@@ -88,8 +88,8 @@ class TopicIds(dict[str, str | None]):
         return topic_id
 
 
-def read_said(data: bytes, assignor: str | None) -> ReadSubscription:
-    """A subscription's bytes under the group's protocol; `DecodeFault` if they are none."""
+def read_subscription(data: bytes, assignor: str | None) -> ReadSubscription:
+    """Read a subscription's bytes under the group's protocol; `DecodeFault` if they are none."""
     subscription: ConsumerProtocolSubscription = decode_subscription(data)
     said = claim(subscription, assignor)
     return ReadSubscription(
@@ -97,8 +97,8 @@ def read_said(data: bytes, assignor: str | None) -> ReadSubscription:
     )
 
 
-def read_told(data: bytes) -> ReadAssignment:
-    """An assignment's bytes; no bytes at all are the broker's for a member whom the leader left out."""
+def read_assignment(data: bytes) -> ReadAssignment:
+    """Read an assignment's bytes; the broker writes no bytes for a member that the leader left out."""
     partitions = decode_assignment(data).partitions
     require_partitions(partitions)
     if len(dict(partitions)) == len(partitions):
@@ -109,5 +109,5 @@ def read_told(data: bytes) -> ReadAssignment:
 
 
 def _once(partitions: tuple[int, ...]) -> tuple[int, ...]:
-    """The partitions without repeats, in their order."""
+    """Return the partitions without repeats, in their order."""
     return partitions if len(set(partitions)) == len(partitions) else tuple(dict.fromkeys(partitions))

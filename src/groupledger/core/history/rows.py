@@ -22,7 +22,7 @@ Tasks = tuple[tuple[str, str, str, tuple[int, ...]], ...]
 
 
 def as_tuples(value: Any) -> Any:
-    """A value read back from a table as these rows have it: lists and structs as tuples."""
+    """Return a value read back from a table as these rows have it: lists and structs as tuples."""
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, dict):
@@ -198,17 +198,6 @@ class FoldCounts(NamedTuple):
         return self.duplicates + sum(sum(counts.values()) for counts in by_kind)
 
 
-class Unfinished(NamedTuple):
-    """The fold that the end of the read cut: the group as far as it was told, with `complete` false.
-
-    Not a fact to append with the others: it depends on where the read ended, and the next read completes it.
-    """
-
-    group_snapshot: GroupSnapshotRow
-    member_snapshots: tuple[MemberSnapshotRow, ...]
-    coverage: CoverageRow
-
-
 class Folded(NamedTuple):
     """All that one group's records say, in order of offset. No head: no record named a group."""
 
@@ -220,7 +209,6 @@ class Folded(NamedTuple):
     violations: list[FindingRow]
     head: GroupHeadRow | None
     counts: FoldCounts
-    unfinished: Unfinished | None
 
 
 # What made a snapshot.
@@ -335,16 +323,13 @@ class Accounts:
             counter[name] += 1
 
     def close(self, records: int) -> FoldCounts:
-        """The counts of a fold that was given so many new records."""
-        by_kind = (_sorted(self.used), _sorted(self.unused), _sorted(self.tombstones))
-        counts = FoldCounts(records, *by_kind, self.duplicates.total(), _sorted(self.quarantined))
+        """Return the counts of a fold that was given so many new records."""
+        classes = self.used, self.unused, self.tombstones, self.quarantined
+        used, unused, tombstones, quarantined = (dict(sorted(counter.items())) for counter in classes)
+        counts = FoldCounts(records, used, unused, tombstones, self.duplicates.total(), quarantined)
         if counts.accounted != records:
             raise AssertionError(f"{records} records came, {counts.accounted} are accounted for: {counts}")
         return counts
-
-
-def _sorted(counter: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counter.items()))
 
 
 # What the log does not hold of a classic group, in words: kinds and reasons of rows of `coverage`.
@@ -361,12 +346,12 @@ BEGINS_WITH_TOMBSTONE = "the first record of the group is its tombstone: nothing
 
 
 def begins_with(generation: int) -> str:
-    """The first record is not of the first generation."""
+    """Return the reason: the first record is not of the first generation."""
     return f"the first record of this incarnation is of generation {generation}; the ones before are not there"
 
 
 def generation_fell(before: int, generation: int) -> str:
-    """A generation is less than the one before."""
+    """Return the reason: a generation is less than the one before."""
     return (
         f"the generation fell from {before} to {generation} without a tombstone: the group was deleted unseen, or the "
         "log lost its end"
@@ -374,7 +359,7 @@ def generation_fell(before: int, generation: int) -> str:
 
 
 def generations_between(before: int, generation: int) -> str:
-    """Generations are skipped."""
+    """Return the reason: generations are skipped."""
     return (
         f"no record of the generations between {before} and {generation}: no leader's assignment arrived, or "
         "compaction removed it"
@@ -382,10 +367,10 @@ def generations_between(before: int, generation: int) -> str:
 
 
 def undecoded(what: str, offset: int, fault: Fault) -> str:
-    """A key, or a value of this kind, cannot be read."""
+    """Return the reason: a key, or a value of this kind, cannot be read."""
     return f"{what} at offset {offset} does not decode ({fault.code})"
 
 
 def unreadable(what: str) -> str:
-    """A record cannot be read."""
+    """Return the reason: a record cannot be read."""
     return f"{what}; the bytes are in quarantine. What it changed is not known: the next snapshot has no previous one"

@@ -9,7 +9,7 @@ import numpy as np
 
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.log.listings import last_change
-from groupledger.core.log.topics import ChangeOrder, change_order
+from groupledger.core.log.topics import change_order
 from groupledger.core.moments import MICROS_A_MILLI
 
 if TYPE_CHECKING:
@@ -41,7 +41,9 @@ class TopicHistory:
         self._starts: dict[str, list[int]] = {}
         self._names: dict[str, str] = {}
         self._renamed = False
-        for change in sorted(changes, key=_by_time):
+        for change in sorted(
+            changes, key=lambda each: change_order(each.valid_from, each.topic_id, each.partition_count)
+        ):
             self._learn(change)
         self._moments = sorted({start for starts in self._starts.values() for start in starts})
 
@@ -54,20 +56,20 @@ class TopicHistory:
         return None if place == NONE else self._states[name][place]
 
     def id_as_of(self, name: str, timestamp_ms: int) -> str | None:
-        """The topic id alone."""
+        """Return the topic id alone."""
         state = self.as_of(name, timestamp_ms)
         return None if state is None else state[0]
 
     def name_of(self, topic_id: str) -> str | None:
-        """The topic's name; an id never has another."""
+        """Return the topic's name; an id never has another."""
         return self._names.get(topic_id)
 
     def epoch(self, timestamp_ms: int) -> int:
-        """A number that is the same for two moments between which no topic changed."""
+        """Return a number that is the same for two moments between which no topic changed."""
         return last_change(self._moments, timestamp_ms)
 
     def epochs(self, timestamps_ms: LongArray) -> LongArray:
-        """The epoch of each time."""
+        """Return the epoch of each time."""
         begin = [-(-moment // MICROS_A_MILLI) for moment in self._moments]
         return np.searchsorted(np.array(begin, np.int64), timestamps_ms, side="right") - 1
 
@@ -84,7 +86,3 @@ class TopicHistory:
         state = None if change.partition_count is None else (topic_id, change.partition_count)
         self._starts.setdefault(change.topic, []).append(change.valid_from)
         self._states.setdefault(change.topic, []).append(state)
-
-
-def _by_time(change: TopicChange) -> ChangeOrder:
-    return change_order(change.valid_from, change.topic_id, change.partition_count)

@@ -1,8 +1,8 @@
 """The state of one group's fold, and the rows written on the way.
 
 An incarnation of a group ends with a tombstone, with a change of type that is no conversion, and where its generation
-falls; `previous` and holdings never cross it. What the log does not hold is stated as coverage; whether it was lost,
-nobody can tell from it.
+falls; `previous` and holdings never cross it. What the log does not hold is stated as coverage; whether it was lost
+is not known from it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from groupledger.core.history.members import ModernGroup
+from groupledger.core.history.members import Kip848Group
 from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.payloads import PayloadDecoder
 from groupledger.core.history.rows import (
@@ -34,7 +34,7 @@ STEP_MEMBERS = 200
 
 
 def snapshot_id(cluster_id: str, log_partition: int, offset: int) -> str:
-    """A snapshot's identity is its position: `log/eu-1/17/4711`."""
+    """Return a snapshot's id, which is its position: `log/eu-1/17/4711`."""
     return f"{SOURCE}/{cluster_id}/{log_partition}/{offset}"
 
 
@@ -69,7 +69,7 @@ class GroupState:
     hole: bool = False
     ownership: Ownership = field(default_factory=Ownership)
     generation: Generation | None = None
-    modern: ModernGroup | None = None
+    kip848: Kip848Group | None = None
     undecided: tuple[LogRow, ...] = ()
 
 
@@ -92,13 +92,20 @@ class HistoryWriter:
         self.violations: list[FindingRow] = []
 
     def snapshot_id(self, offset: int) -> str:
-        """The snapshot at that offset."""
+        """Return the snapshot at that offset."""
         return snapshot_id(self.cluster_id, self.state.log_partition, offset)
 
     def previous_snapshot_id(self) -> str | None:
-        """The snapshot before, of the same incarnation; None also after a record that could not be read."""
+        """Return the snapshot before, of the same incarnation; None also after a record that could not be read."""
         offset = self.state.previous_offset
         return None if offset is None or self.state.hole else self.snapshot_id(offset)
+
+    def group_row(self, row: LogRow, group_type: str, kind: str) -> GroupSnapshotRow:
+        """Return the snapshot at this record of a group without members, as a deleted one is."""
+        place = (self.snapshot_id(row.offset), self.cluster_id, SOURCE, row.log_partition, row.offset)
+        who = (self.state.group_id, group_type, None, self.state.incarnation, kind)
+        said = (None, None, None, None, None, "Dead", True, None, (), 0)
+        return GroupSnapshotRow._make([*place, *who, *said, self.previous_snapshot_id(), None, row.timestamp_ms])
 
     def snapshot(self, group: GroupSnapshotRow, members: Iterable[MemberSnapshotRow]) -> None:
         """Write a snapshot; it is the previous one of the next."""
@@ -120,14 +127,14 @@ class HistoryWriter:
         self._give_up_targets(row, "the group became a classic one first")
         self.state.group_type = group_type.value
         self.state.generation = None
-        self.state.modern = None
+        self.state.kip848 = None
 
     def _give_up_targets(self, row: LogRow, why: str) -> None:
         """State that what waits for a target gets none."""
-        modern = self.state.modern
-        waiting = None if modern is None else modern.untargeted
-        if modern is not None and waiting is not None:
-            reason = f"no target of the epochs from {waiting} to {modern.group_epoch}: {why}"
+        group = self.state.kip848
+        waiting = None if group is None else group.untargeted
+        if group is not None and waiting is not None:
+            reason = f"no target of the epochs from {waiting} to {group.group_epoch}: {why}"
             self.gap(TARGETS_SKIPPED, row, (waiting - 1, None), reason)
 
     def end(self, row: LogRow) -> None:
@@ -139,39 +146,18 @@ class HistoryWriter:
         state.previous_offset = None
         state.hole = False
         state.generation = None
-        state.modern = None
+        state.kip848 = None
 
     def changed(self, changes: list[OwnershipChange], row: LogRow) -> None:
         """Write partitions that changed hands at this record."""
-        state, identity = self.state, self.snapshot_id(row.offset)
-        self.ownership_changes += [
-            OwnershipChangeRow(
-                self.cluster_id,
-                change.topic_id,
-                change.topic,
-                change.partition,
-                state.group_id,
-                state.incarnation,
-                change.from_member_id,
-                change.to_member_id,
-                row.timestamp_ms,
-                row.log_partition,
-                row.offset,
-                identity,
-                change.held_since,
-            )
-            for change in changes
-        ]
+        group = self.cluster_id, self.state.group_id, self.state.incarnation
+        place = row.timestamp_ms, row.log_partition, row.offset, self.snapshot_id(row.offset)
+        self.ownership_changes += [change.row(*group, place) for change in changes]
 
     def gap(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> None:
         """State what the log does not hold: `span` is the last value before the gap and the first after it."""
-        self.coverage.append(self.coverage_row(kind, row, span, reason))
-
-    def coverage_row(self, kind: str, row: LogRow, span: tuple[int | None, int | None], reason: str) -> CoverageRow:
-        """A row of coverage at this record."""
-        state, incarnation = self.state, max(1, self.state.incarnation)
-        identity = self.snapshot_id(row.offset)
-        return CoverageRow(self.cluster_id, state.group_id, incarnation, kind, *span, reason, row.offset, identity)
+        group = (self.cluster_id, self.state.group_id, max(1, self.state.incarnation))
+        self.coverage.append(CoverageRow(*group, kind, *span, reason, row.offset, self.snapshot_id(row.offset)))
 
     def found(
         self,

@@ -1,7 +1,7 @@
 """Convert groups as an admin client describes them at one moment to lines of a user's snapshot tables.
 
 A description says which member is assigned what, but nothing of subscriptions, generations or claims, and anything may
-have happened between two descriptions: a snapshot from it is incomplete and supports no verdict. Only a Stable group
+have occurred between two descriptions: a snapshot from it is incomplete and supports no verdict. Only a Stable group
 is reliable; during a rebalance, a broker returns assignments from before, from after, or none. An Empty group gets a
 line only if the ledger has members of it.
 """
@@ -90,8 +90,8 @@ def described_lines(
 
 def described_in(snapshot_id: str) -> LastDescribed:
     """Parse a snapshot id written by `described_lines`."""
-    _, position, told, _ = snapshot_id.split("/", 3)
-    return LastDescribed(int(position), told)
+    _, position, last, _ = snapshot_id.split("/", 3)
+    return LastDescribed(int(position), last)
 
 
 def _group_row(group: DescribedGroup, snapshot_id: str, position: int, at_ms: int) -> dict[str, object]:

@@ -120,8 +120,6 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Fraction, parse
 TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 """A kind of unused record: recognised by the first bytes of its key, and not read further."""
-OFFSET_COMMITS = (b"\x00\x00", b"\x00\x01")
-"""How the keys of offset commits begin: record types 0 and 1."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -159,7 +157,8 @@ def log_record(line: bytes, folder: Mapping[str, Any] = NO_VALUES, columns: Mapp
     key, value = _bytes(found, "key", problems), _bytes(found, "value", problems)
     topic = found.get("topic")
     if topic is not None and topic != TOPIC:
-        problems.insert(0, _topic_problem(topic))
+        bad = f"BAD_TOPIC: topic is {got(topic)}; expected {TOPIC}, or no topic"
+        problems.insert(0, OTHER_TOPIC if is_text(topic) else bad)
     if problems or found.get("value") is None:
         problems = _explained(line, given, found, columns, problems)
     return LogLine(partition, offset, timestamp, key, value, problems[0] if problems else None)
@@ -179,7 +178,8 @@ def _explained(
     if not missing or problems[:1] == [OTHER_TOPIC]:
         return problems
     first = problems[0] if problems else "BAD_BASE64: value is missing; expected the record's bytes in base64, or null"
-    return [f"{first}; {hint_for_line(columns, given)}{without_time(given)}"]
+    from_proxy = given.keys() == _OF_REST_PROXY  # it has everything but the timestamp
+    return [f"{first}; {hint_for_line(columns, given)}{_NO_TIMESTAMP if from_proxy else ''}"]
 
 
 def _is_there(line: Mapping[str, Any], name: str) -> bool:
@@ -235,12 +235,6 @@ def _from_base64(text: str) -> bytes | None:
         return binascii.a2b_base64(text, strict_mode=True) if len(text) % 4 == 0 else None
     except ValueError:
         return None
-
-
-def _topic_problem(topic: Any) -> str:
-    if is_text(topic):
-        return OTHER_TOPIC
-    return f"BAD_TOPIC: topic is {got(topic)}; expected {TOPIC}, or no topic"
 
 
 # Parse a row of a user's table from a line: each column's value as text, lists as JSON; types are checked later.
@@ -382,23 +376,19 @@ _BY_LINE = (
         "the line is of an asciinema recording, which has what a terminal showed; expected the records as JSON lines",
     ),
 )
-_TOOLS = tuple((re.compile(pattern), code, told) for pattern, code, told in _BY_LINE)
+_TOOLS = tuple((re.compile(pattern), code, text) for pattern, code, text in _BY_LINE)
 _OF_REST_PROXY = {"topic", "key", "value", "partition", "offset"}
+_NO_TIMESTAMP = f"; a REST proxy gives no timestamp: {CLUSTER}"
 HEX = r"(?:0x|\\x)?00(?:[ :]?[0-9a-fA-F]{2})+"
 """Every key and value of the log begins with an int16 below 256, and so never with `00` in base64."""
 
 
 def foreign_line(line: bytes) -> str | None:
     """Return the problem of a line that another tool printed; None for all others."""
-    for pattern, code, told in _TOOLS:
+    for pattern, code, text in _TOOLS:
         if pattern.match(line):
-            return f"{code}: {told}"
+            return f"{code}: {text}"
     return None
-
-
-def without_time(line: Mapping[str, Any]) -> str:
-    """Return where to turn with lines that have everything but the timestamp, as a REST proxy writes them."""
-    return f"; a REST proxy gives no timestamp: {CLUSTER}" if line.keys() == _OF_REST_PROXY else ""
 
 
 def is_hex(text: str) -> bool:
@@ -413,6 +403,6 @@ def expected_bytes(value: Any) -> str:
     if is_hex(value):
         return f"{_BASE64}, not in hexadecimal (Spark: base64(key) for hex(key); rpk: %k{{base64}} %v{{base64}})"
     if any(sign < " " or sign > "~" for sign in value.strip()):
-        told = "not as text, in which bytes are lost (Spark: base64(key) for CAST(key AS STRING); rpk: %k{base64}"
-        return f"{_BASE64}, {told} %v{{base64}}; kcat has no such format: {CLUSTER})"
+        lost = "not as text, in which bytes are lost (Spark: base64(key) for CAST(key AS STRING); rpk: %k{base64}"
+        return f"{_BASE64}, {lost} %v{{base64}}; kcat has no such format: {CLUSTER})"
     return f"{_BASE64}, or null"

@@ -142,12 +142,12 @@ def overlapping(reads: Mapping[str, Ranges], wanted: Ranges) -> set[str]:
     return {
         name
         for name, read in reads.items()
-        if any(_meet(extent, wanted[place]) for place, extent in read.items() if place in wanted)
+        if any(
+            first <= wanted[place][1] and wanted[place][0] <= last
+            for place, (first, last) in read.items()
+            if place in wanted
+        )
     }
-
-
-def _meet(one: Range, other: Range) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
 
 
 def _joined(ranges: list[Range]) -> list[Range]:
@@ -223,8 +223,8 @@ class KnownUpTo:
 def known_in(inputs: Mapping[str, Any]) -> dict[str, KnownUpTo]:
     """Read what a run keeps of it, by cluster; nothing if its release kept nothing."""
     return {
-        cluster: KnownUpTo(**{name: from_millis(at) for name, at in told.items()})
-        for cluster, told in inputs.get(KNOWN, {}).items()
+        cluster: KnownUpTo(**{name: from_millis(at) for name, at in moments.items()})
+        for cluster, moments in inputs.get(KNOWN, {}).items()
     }
 
 

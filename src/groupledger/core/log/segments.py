@@ -151,7 +151,11 @@ class LogReader:
             self.newest = newest if self.newest is None else max(self.newest, newest)
         kinds = table[:, ATTRIBUTES] & (CODEC | TRANSACTIONAL | CONTROL)
         if kinds.any():
-            yield from self._not_plain(walk, data, table, kinds)
+            joined = np.isin(kinds, JOINED)
+            for codec in JOINED if joined.any() else ():
+                yield from self._joined(walk, data, table[kinds == codec], codec)
+            for row in table[(kinds != PLAIN) & ~joined]:
+                yield from self._special(walk, data, row)
             table = table[kinds == PLAIN]
         while len(table):
             found = plain_records(data, table, keep_commits=self._commits)
@@ -160,16 +164,6 @@ class LogReader:
                 return
             yield _bad_records(walk, table[found.bad], found.at)
             table = table[found.bad + 1 :]
-
-    def _not_plain(
-        self, walk: _Walk, data: memoryview, table: LongArray, kinds: LongArray
-    ) -> Iterator[RecordColumns | Damage]:
-        """Yield the records of batches that are compressed, transactional or control batches."""
-        joined = np.isin(kinds, JOINED)
-        for codec in JOINED if joined.any() else ():
-            yield from self._joined(walk, data, table[kinds == codec], codec)
-        for row in table[(kinds != PLAIN) & ~joined]:
-            yield from self._special(walk, data, row)
 
     def _joined(self, walk: _Walk, data: memoryview, table: LongArray, codec: int) -> Iterator[RecordColumns | Damage]:
         """Yield the records of compressed batches, many decompressed at once; one by one if that fails."""
@@ -252,15 +246,15 @@ class _Walk:
             marked = mark(data, first, window.size - window.start, self.least, self.upper)
             keep_last = window.at_end or failed is not None
             table, stop, status = _believed(data, marked, self.least, keep_last=keep_last)
-            goes_on = status == record_batches.WHOLE or (status == record_batches.MORE and not window.at_end)
-            need = marked[1] - stop + record_batches.next_size(data, marked[1]) if goes_on else HEADER
+            continues = status == record_batches.WHOLE or (status == record_batches.MORE and not window.at_end)
+            need = marked[1] - stop + record_batches.next_size(data, marked[1]) if continues else HEADER
             yield data, table, None
             if len(table):
                 self.least = int(table[-1, BASE] + table[-1, LAST_DELTA]) + 1
             self.position += stop - first
             if failed is not None:
                 raise failed
-            if goes_on:
+            if continues:
                 continue
             judged = judge(window, self.position, status, self.least, self.upper, is_last=self.is_last)
             if isinstance(judged, Torn):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.protocol.client_library import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode
 
 PartitionSet = frozenset[TopicPartition]
 NOTHING: PartitionSet = frozenset()
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 
 def call(callback: Callback, partitions: Iterable[TopicPartition]) -> Call:
-    """A call about partitions, by topic and number."""
+    """Return a call about partitions, by topic and number."""
     return Call(callback, tuple(sorted(partitions)))
 
 

@@ -21,7 +21,7 @@ from groupledger.core.assignors import Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
 from groupledger.core.custom.group import Group, Member, TopicPartition
 from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
-from groupledger.core.protocol.client_library import LIBRARIES, is_older_java, libraries
+from groupledger.core.protocol.compatibility import LIBRARIES, is_older_java, libraries
 from groupledger.core.rebalance import registry
 from groupledger.core.rebalance.registry import Attributed
 from groupledger.core.rebalance.verdict import Verdict

@@ -63,11 +63,12 @@ class Spec:
 
 @cache
 def load_spec(name: str) -> Spec:
-    """The vendored spec of this name: `load_spec("GroupMetadataValue").versions` -> `Versions(0, 4)`."""
+    """Return the vendored spec of this name: `load_spec("GroupMetadataValue").versions` -> `Versions(0, 4)`."""
     raw = pkgutil.get_data(__package__, f"specs/{name}.json")
     if raw is None:
         raise FileNotFoundError(f"spec {name!r} is not among the vendored ones")
-    message = json.loads(_without_comments(raw.decode()))
+    lines = raw.decode().splitlines()
+    message = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
     structs = {struct["name"]: struct["fields"] for struct in message.get("commonStructs", ())}
     return Spec(
         name=message["name"],
@@ -91,11 +92,6 @@ def parse_versions(text: str) -> Versions:
 def snake_case(name: str) -> str:
     """Kafka's field names in Python's spelling: `"RebalanceTimeoutMs"` -> `"rebalance_timeout_ms"`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def _without_comments(text: str) -> str:
-    """The specs comment on lines of their own only."""
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
 
 
 def _fields(raw: list[dict[str, Any]], structs: dict[str, Any]) -> tuple[Field, ...]:
@@ -126,7 +122,7 @@ TAGGED = "tagged"
 
 @cache
 def codec(message: str, version: int) -> Wire:
-    """The codec of a message at a version that its spec knows; `DecodeFault` UNKNOWN_VERSION for another."""
+    """Return the codec of a message at a version that its spec knows; `DecodeFault` UNKNOWN_VERSION for another."""
     spec = load_spec(message)
     if version not in spec.versions:
         expected = f"{spec.versions.first} to {spec.versions.last} (a newer Kafka, or not this record at all)"
@@ -156,7 +152,7 @@ class _Builder:
         return _flexible_struct(wires, known, make, take, self.what(path))
 
     def field(self, field: Field, path: str) -> Wire:
-        """A field at this version: absent, or as it stands in the bytes."""
+        """Return a field at this version: absent, or as it stands in the bytes."""
         if self.version not in field.versions:
             return _absent(field, self.what(f"{path}.{field.name}"))
         return self.present(field, f"{path}.{field.name}")
@@ -189,17 +185,17 @@ class _Builder:
         raise ValueError(f"{what} is of type {field.type!r}; expected a type of the vendored specs")
 
     def what(self, path: str) -> str:
-        """The field for a person: "GroupMetadataValue v3 members.leader"."""
+        """Return the field for a person: "GroupMetadataValue v3 members.leader"."""
         return f"{self.name} v{self.version} {path.removeprefix(self.name).lstrip('.')}".rstrip()
 
 
 def _means_absent(field: Field) -> bool:
-    """An integer with the default -1 is absent at -1. A tagged one is absent when it is not sent."""
+    """Whether -1 means absent: of an integer with that default. A tagged one is absent when it is not sent."""
     return field.default == "-1" and field.tag is None and not field.is_array
 
 
 def _absent(field: Field, what: str) -> Wire:
-    """A field that this version lacks: reads as its default, writes nothing, and refuses to drop a value."""
+    """Return a field that this version lacks: it reads as its default, and refuses to drop a value."""
     default = _default(field)
 
     def read(_: bytes, position: int) -> tuple[Any, int]:
@@ -293,7 +289,7 @@ def _flexible_struct(wires: list[Wire], known: dict[int, Wire], make: MakeRecord
 
 
 def _tagged_section(known: Mapping[int, Wire], what: str) -> tuple[ReadField, Writer]:
-    """Reads and writes [value of each known tag or None..., unknown tagged]; KIP-482.
+    """Read and write [value of each known tag or None..., unknown tagged]; KIP-482.
 
     A known tag that was sent as null is kept among the unknown ones, so that it is not written as absent.
     """
@@ -361,7 +357,7 @@ def _written(wire: Wire, value: Any) -> bytes:
 
 
 def _nullable_struct(wire: Wire, what: str, *, tagged: bool) -> Wire:
-    """A struct behind a marker byte: -1 null, 1 present; as a tagged field 0 null, 1 present."""
+    """Return a struct behind a marker byte: -1 null, 1 present; as a tagged field 0 null, 1 present."""
     null = b"\x00" if tagged else b"\xff"
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
@@ -410,7 +406,7 @@ class Wire(NamedTuple):
 
 
 def integer(kind: str, what: str, absent: int | None = None) -> Wire:
-    """A big-endian integer; the value `absent`, if given, is None in Python."""
+    """Return a big-endian integer; the value `absent`, if given, is None in Python."""
     shape = Struct(INTEGERS[kind])
     unpack, pack, size = shape.unpack_from, shape.pack, shape.size
 
@@ -431,7 +427,7 @@ def integer(kind: str, what: str, absent: int | None = None) -> Wire:
 
 
 def read_uvarint(data: bytes, position: int, what: str) -> tuple[int, int]:
-    """An unsigned number below 2**32, seven bits a byte, lowest first: `b"\\xac\\x02"` -> 300."""
+    """Read an unsigned number below 2**32, seven bits a byte, lowest first: `b"\\xac\\x02"` -> 300."""
     value = 0
     for index in range(5):
         if position + index >= len(data):
@@ -455,7 +451,7 @@ def write_uvarint(value: int, out: bytearray) -> None:
 
 
 def _size_reader(kind: str, what: str, nullable: bool) -> Count:
-    """Reads the length before text, bytes or an array: int16, int32 (null is -1) or "compact" (plus 1, null is 0)."""
+    """Read the length of text, bytes or an array: int16, int32 (null is -1) or "compact" (plus 1, null is 0)."""
 
     def null(position: int, after: int) -> tuple[None, int]:
         if not nullable:
@@ -529,7 +525,7 @@ def text(what: str, *, nullable: bool, compact: bool, errors: str = "strict") ->
             raise fault(DecodeCode.BAD_UTF8, what, start + error.start, got, "UTF-8 text") from None
 
     def read_short(data: bytes, position: int) -> tuple[str | None, int]:
-        """The common case in one step; null and faults are left to `read`."""
+        """Read the common case in one step; leave null and faults to `read`."""
         start = position + INT16.size
         try:
             end = start + INT16.unpack_from(data, position)[0]
@@ -554,7 +550,7 @@ def uuid_text(raw: bytes) -> str:
 
 
 def uuid_bytes(printed: str) -> bytes:
-    """The inverse of `uuid_text`; ValueError for anything else."""
+    """Return the 16 bytes of a printed uuid; ValueError for anything else."""
     try:
         raw = a2b_base64(printed.replace("-", "+").replace("_", "/") + "==")
     except ValueError:
@@ -564,20 +560,8 @@ def uuid_bytes(printed: str) -> bytes:
     return raw
 
 
-def canonical_uuid(printed: str) -> str:
-    """A uuid in Kafka's spelling, or `DecodeFault`; librdkafka prints `+` and `/` where Kafka prints `-` and `_`.
-
-    For topic ids of any source, so that they are equal to those in the log.
-    """
-    try:
-        return uuid_text(uuid_bytes(printed.rstrip("=").replace("+", "-").replace("/", "_")))
-    except ValueError:
-        expected = f"{UUID_CHARACTERS} characters of base64, as Kafka prints a topic id"
-        raise DecodeFault(DecodeCode.BAD_UUID.value, f"uuid is {printed!r}; expected {expected}") from None
-
-
 def uuid(what: str) -> Wire:
-    """A uuid, in Python as Kafka prints it."""
+    """Return a uuid, in Python as Kafka prints it."""
 
     def read(data: bytes, position: int) -> tuple[str, int]:
         end = position + UUID_BYTES
@@ -639,7 +623,7 @@ _T = TypeVar("_T")
 
 
 class Memo(dict[bytes, _T]):
-    """Values by their bytes; starts anew when the bytes kept exceed the limit. Values must be immutable."""
+    """Values by their bytes; starts over when the bytes kept exceed the limit. Values must be immutable."""
 
     def __init__(self, limit_bytes: int = MEMO_LIMIT_BYTES) -> None:
         super().__init__()
@@ -670,7 +654,6 @@ class DecodeCode(Code):
     BAD_VARINT = "BAD_VARINT", "a variable-length number of more than 32 bits, or longer than it need be"
     BAD_TAG = "BAD_TAG", "tags that do not rise"
     BAD_MARKER = "BAD_MARKER", 'the byte before a nullable struct is neither "null" nor "present"'
-    BAD_UUID = "BAD_UUID", "text that no uuid prints as"
     NULL_FIELD = "NULL_FIELD", "null where the format allows none"
     UNKNOWN_VERSION = "UNKNOWN_VERSION", "a version of the record that Kafka 4.4 does not have"
     BAD_KEY_TYPE = "BAD_KEY_TYPE", "a negative record type"
@@ -689,7 +672,7 @@ def fault(code: DecodeCode, what: str, position: int, got: str, expected: str) -
 
 
 def truncated(what: str, position: int, needed: int, left: int) -> DecodeFault:
-    """The field at `position` needs `needed` bytes and `left` are left."""
+    """Return the fault of a field at `position` that needs `needed` bytes of which `left` are left."""
     return fault(DecodeCode.TRUNCATED, what, position, f"{left} bytes", f"{needed} or more (cut, or a wrong length)")
 
 

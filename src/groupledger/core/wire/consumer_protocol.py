@@ -1,4 +1,4 @@
-"""What a classic member says (Subscription) and is told (Assignment): the embedded "consumer" protocol, v0 to v3.
+"""Subscriptions and assignments of classic members: the embedded "consumer" protocol, v0 to v3.
 
 As Kafka does, a version newer than the known ones is read with the fields known; what follows them is kept as `tail`
 and written back. Decoded values are remembered by their bytes, as groups repeat them from record to record.
@@ -51,7 +51,7 @@ class ConsumerProtocolAssignment:
 
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """A subscription's bytes; `DecodeFault` if they are none."""
+    """Decode a subscription; `DecodeFault` if the bytes are none."""
     known = _subscriptions.get(data)
     return (
         known
@@ -61,7 +61,7 @@ def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """An assignment's bytes; `DecodeFault` if they are none."""
+    """Decode an assignment; `DecodeFault` if the bytes are none."""
     known = _assignments.get(data)
     return (
         known if known is not None else _assignments.put(data, _decode(ConsumerProtocolAssignment, _ASSIGNMENT, data))
@@ -69,13 +69,13 @@ def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
-    """The inverse of `decode_subscription`."""
+    """Encode: the inverse of `decode_subscription`."""
     s = subscription
     return _encode(_SUBSCRIPTION, s.version, (s.topics, s.user_data, s.owned, s.generation, s.rack), s.tail)
 
 
 def encode_assignment(assignment: ConsumerProtocolAssignment) -> bytes:
-    """The inverse of `decode_assignment`."""
+    """Encode: the inverse of `decode_assignment`."""
     return _encode(_ASSIGNMENT, assignment.version, (assignment.partitions, assignment.user_data), assignment.tail)
 
 

@@ -11,72 +11,7 @@ from enum import StrEnum
 from functools import cache
 
 from groupledger.core.wire.codec import INT16, DecodeCode, DecodeFault, codec, fault, load_spec, truncated
-from groupledger.core.wire.records import (
-    AssignedTopic,
-    ClassicGroupMember,
-    ClassicMemberMetadata,
-    ClassicProtocol,
-    ConsumerGroupMetadata,
-    CopartitionGroup,
-    CurrentMemberAssignment,
-    CurrentTaskIds,
-    GroupMetadata,
-    InternalTopic,
-    MemberMetadata,
-    OffsetCommit,
-    RecordValue,
-    RegularExpression,
-    ShareCurrentAssignment,
-    ShareMemberMetadata,
-    StreamsCurrentAssignment,
-    StreamsGroupMetadata,
-    StreamsMemberMetadata,
-    StreamsTargetMember,
-    StreamsTopology,
-    Subtopology,
-    TargetAssignmentMember,
-    TargetAssignmentMetadata,
-    TaskIds,
-    TopicIdPartitions,
-)
-
-__all__ = [
-    "AssignedTopic",
-    "ClassicGroupMember",
-    "ClassicMemberMetadata",
-    "ClassicProtocol",
-    "ConsumerGroupMetadata",
-    "CopartitionGroup",
-    "CurrentMemberAssignment",
-    "CurrentTaskIds",
-    "GroupMetadata",
-    "InternalTopic",
-    "LogKey",
-    "LogRecord",
-    "MemberMetadata",
-    "OffsetCommit",
-    "RecordKind",
-    "RecordValue",
-    "RegularExpression",
-    "ShareCurrentAssignment",
-    "ShareMemberMetadata",
-    "StreamsCurrentAssignment",
-    "StreamsGroupMetadata",
-    "StreamsMemberMetadata",
-    "StreamsTargetMember",
-    "StreamsTopology",
-    "Subtopology",
-    "TargetAssignmentMember",
-    "TargetAssignmentMetadata",
-    "TaskIds",
-    "TopicIdPartitions",
-    "decode",
-    "decode_key",
-    "decode_value",
-    "encode",
-    "encode_key",
-    "encode_value",
-]
+from groupledger.core.wire.records import RecordValue
 
 
 class RecordKind(StrEnum):
@@ -149,7 +84,7 @@ class LogRecord:
 
 
 def decode(key: bytes | None, value: bytes | None) -> LogRecord:
-    """A record's key and value; `DecodeFault` for bytes that are not one."""
+    """Decode a record's key and value; `DecodeFault` for bytes that are not one."""
     log_key = decode_key(key)
     return LogRecord(log_key, *decode_value(log_key.kind, value))
 
@@ -171,7 +106,7 @@ def decode_key(data: bytes | None) -> LogKey:
 
 
 def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, RecordValue | None]:
-    """The value's version and content: (None, None) for a tombstone, (None, the bytes) for an UNKNOWN kind."""
+    """Decode a value: version and content; (None, None) for a tombstone, (None, bytes) for an UNKNOWN kind."""
     if data is None or kind is RecordKind.UNKNOWN:
         return None, data
     message = _VALUE_MESSAGE[kind]
@@ -183,12 +118,12 @@ def decode_value(kind: RecordKind, data: bytes | None) -> tuple[int | None, Reco
 
 
 def encode(record: LogRecord) -> tuple[bytes, bytes | None]:
-    """The record's key and value bytes: the inverse of `decode`."""
+    """Encode key and value: the inverse of `decode`."""
     return encode_key(record.key), encode_value(record.kind, record.version, record.value)
 
 
 def encode_key(key: LogKey) -> bytes:
-    """The inverse of `decode_key`."""
+    """Encode a key: the inverse of `decode_key`."""
     out = bytearray(INT16.pack(key.version))
     if key.kind is RecordKind.UNKNOWN:
         return bytes(out + key.tail)
@@ -197,7 +132,7 @@ def encode_key(key: LogKey) -> bytes:
 
 
 def encode_value(kind: RecordKind, version: int | None, value: RecordValue | None) -> bytes | None:
-    """The inverse of `decode_value`."""
+    """Encode a value: the inverse of `decode_value`."""
     if value is None or isinstance(value, bytes):
         return value
     if version is None:
@@ -213,7 +148,7 @@ _VALUE_MESSAGE = {kind: f"{kind.value}Value" for kind in RecordKind}
 
 @cache
 def _group_field(kind: RecordKind) -> str:
-    """The group id is every key's first field, under two names."""
+    """Return the name of every key's first field, the group id; it has two."""
     return load_spec(_KEY_MESSAGE[kind]).fields[0].name
 
 
@@ -228,14 +163,16 @@ def _trailing(data: bytes, end: int, message: str) -> DecodeFault:
     return fault(DecodeCode.TRAILING_BYTES, message, end, f"{len(data) - end} more bytes", "the end")
 
 
-# Control records, told by their bytes where a source keeps them: the broker's markers of a transaction's end.
+# Records that are recognised by their bytes alone.
 #
-# A consumer does not return them; tools that copy the log's records may. Kafka's `EndTransactionMarker` has a key of
-# two
-# int16, version and type, and a value of an int16 and an int32, version and coordinator epoch. No record of a group
-# has
-# such a key: one of type 0 or 1 names a group, a topic and a partition.
+# Offset commits are most of a log: the first two bytes of the key are enough, and who needs an offset decodes the
+# record. Control records are the broker's markers of a transaction's end. A consumer does not return them; tools that
+# copy the log's records may. Kafka's `EndTransactionMarker` has a key of two int16, version and type, and a value of an
+# int16 and an int32, version and coordinator epoch. A key of record type 0 or 1 is longer: it names a group, a topic
+# and a partition.
 
+OFFSET_COMMITS = (INT16.pack(0), INT16.pack(1))
+"""How the keys of offset commits begin: record types 0 (of Kafka before 0.9) and 1."""
 CONTROL_RECORD = "ControlRecord"
 """The kind under which they are counted."""
 CONTROL_KEYS = (b"\x00\x00\x00\x00", b"\x00\x00\x00\x01")
@@ -246,3 +183,10 @@ _VALUE_BYTES = 6
 def is_control_record(key: bytes | None, value: bytes | None) -> bool:
     """Return whether this is the marker of a transaction that was aborted or committed."""
     return key in CONTROL_KEYS and value is not None and len(value) == _VALUE_BYTES
+
+
+def commit_kind(key: bytes | None) -> RecordKind | None:
+    """Return the kind of an offset commit, by its key alone; None for any other record."""
+    if key is None or key in CONTROL_KEYS or not key.startswith(OFFSET_COMMITS):
+        return None
+    return RecordKind.OFFSET_COMMIT if key[1] else RecordKind.LEGACY_OFFSET_COMMIT

@@ -124,7 +124,7 @@ class TopicIdPartitions:
 
 
 def id_partitions(topics: tuple[TopicIdPartitions, ...]) -> IdPartitions:
-    """The (topic id, partitions) pairs alone, in the record's order."""
+    """Return the (topic id, partitions) pairs alone, in the record's order."""
     return tuple((topic.topic_id, topic.partitions) for topic in topics)
 
 

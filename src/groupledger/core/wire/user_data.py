@@ -3,9 +3,9 @@
 KIP-54: the owned partitions (v0), then a generation (v1), with no version in front. Java, aiokafka and franz-go write
 that for "sticky"; librdkafka and franz-go for "cooperative-sticky" too, and librdkafka's leader echoes it in the
 assignment. kafka-python puts two bytes 0001 before it. Java's "cooperative-sticky" writes four bytes: a generation.
-Which form it is cannot be told from the bytes alone (four zero bytes are two of them), so the assignor is an argument.
+The form does not follow from the bytes alone (four zero bytes are two of them), so the assignor is an argument.
 
-`decode_user_data` tells what the client meant. Kafka's own assignors read other things into some of these bytes:
+`decode_user_data` returns what the client meant. Kafka's own assignors read other things into some of these bytes:
 `taken` is what they take for their decision, as kafka-clients 4.4.0 answered (`tests/oracle/member_data.py`).
 """
 
@@ -75,7 +75,7 @@ _memos: dict[str, Memo[UserData]] = {STICKY: Memo(), COOPERATIVE_STICKY: Memo()}
 
 
 def decode_user_data(data: bytes | None, assignor: str | None) -> UserData:
-    """What a member of a group under this assignor wrote; never fails, as any bytes may be another's (OPAQUE)."""
+    """Decode what a member under this assignor wrote; never fails, as any bytes may be another's (OPAQUE)."""
     if data is None:
         return _NULL
     if not data:
@@ -94,13 +94,13 @@ def taken(
     subscription_generation: int | None,
     user_data: bytes | None,
 ) -> tuple[Sequence[_T], int | None]:
-    """What Kafka's assignor of this name takes a member to own, topic by topic, and since when; None: no generation.
+    """Return what Kafka's assignor takes a member to own, by topic, and since when; None: no generation.
 
     Given is what the client meant: the claim and its generation. Of the user data the first four bytes suffice, which
     is all that a redaction leaves.
 
     "cooperative-sticky" dates a claim by the subscription; without a generation there by the first int32 of the user
-    data, whoever wrote them: of KIP-54's form that is a number of topics. "sticky" knows no prefix: behind 0001 it
+    data, in any form: of KIP-54's form that is a number of topics. "sticky" knows no prefix: behind 0001 it
     finds too few bytes for the topics they announce, so the member owns nothing. A generation below -1 is a number
     like others in user data, and none in a subscription.
     """
@@ -121,7 +121,7 @@ def _is_prefixed(user_data: bytes | None, topics: int) -> bool:
 
 
 def encode_user_data(user_data: UserData) -> bytes | None:
-    """The inverse of `decode_user_data`."""
+    """Encode: the inverse of `decode_user_data`."""
     form = user_data.form
     if form is UserDataForm.NULL:
         return None
@@ -143,7 +143,7 @@ _STATES_GENERATION = {
 
 
 def _whole(user_data: UserData, data: bytes) -> UserData:
-    """With all its bytes, where they would not come back from what was read."""
+    """Keep all bytes, if they would not come back from what was read."""
     readable = all(REPLACEMENT not in topic for topic, _ in user_data.owned)
     return user_data if readable or encode_user_data(user_data) == data else replace(user_data, damaged=data)
 
@@ -216,7 +216,7 @@ class Claim:
 
 
 def claim(subscription: ConsumerProtocolSubscription, assignor: str | None) -> Claim:
-    """The member's claim under this assignor (the group's selected protocol).
+    """Return the member's claim under this assignor (the group's selected protocol).
 
     "sticky": owned and generation of the user data (KIP-54), whatever the subscription says, as Java's does. Any
     other: owned of the subscription (KIP-429, v1+), generation of the user data, which a stale claim does not renew,

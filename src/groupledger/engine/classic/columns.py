@@ -55,7 +55,7 @@ class ByteColumn:
 
     @classmethod
     def of(cls, column: Any) -> ByteColumn:
-        """The strings of an Arrow column or array, where they are."""
+        """Return the strings of an Arrow column or array, where they are."""
         array = column if isinstance(column, pa.LargeBinaryArray) else _whole(column, pa.large_binary())
         _, bounds, data = array.buffers()
         places = np.frombuffer(bounds, np.int64) if len(array) else np.zeros(1, np.int64)
@@ -73,6 +73,13 @@ class ByteColumn:
     def chosen(self, some: LongArray) -> Spans:
         """Where some of them are."""
         return self.data, self.start[some], self.end[some]
+
+    def begin_with(self, prefix: bytes) -> BoolArray:
+        """Return which of them begin with these bytes."""
+        found = self.end - self.start >= len(prefix)
+        for place, byte in enumerate(prefix):
+            found[found] = self.data[self.start[found] + place] == byte
+        return found
 
     def __getitem__(self, index: int) -> bytes | None:
         return None if self.is_null[index] else self.data[self.start[index] : self.end[index]].tobytes()
@@ -95,7 +102,7 @@ class LogColumns:
 
     @classmethod
     def of(cls, ordered: pa.Table) -> LogColumns:
-        """The columns of records in order."""
+        """Return the columns of records in order."""
         clusters, names = (_whole(ordered[name], kind) for name, kind in _NAMES.items())
         start = _bounds(clusters, names)
         first = pa.array(start[:-1])
@@ -185,16 +192,12 @@ class CodedTexts:
 
     def is_(self, value: str) -> BoolArray:
         """Whether each text is this one."""
-        return np.asarray(self.codes == self.code_of(value))
-
-    def code_of(self, value: str) -> int:
-        """The code of a text; -2 for one that is not among them."""
         code = self.values.index(value).as_py()
-        return -2 if code < 0 else int(code)
+        return np.asarray(self.codes == code) if code >= 0 else np.zeros(len(self.codes), bool)
 
 
 def blobs(data: ByteArray, at: LongArray, size: LongArray) -> CodedBytes:
-    """The strings `data[at:at + size]`, null where the size is negative."""
+    """Return the strings `data[at:at + size]`, null where the size is negative."""
     codes, values = _coded(data, at, size)
     return CodedBytes(codes, ByteColumn.of(values))
 
@@ -224,7 +227,7 @@ def _coded(data: ByteArray, at: LongArray, size: LongArray) -> tuple[LongArray, 
 
 
 def strings(data: ByteArray, at: LongArray, size: LongArray) -> Any:
-    """The strings `data[at:at + size]` as an Arrow column, null where the size is negative."""
+    """Return the strings `data[at:at + size]` as an Arrow column, null where the size is negative."""
     start = starts(np.maximum(size, 0))
     copied = np.empty(int(start[-1]), np.uint8)
     run(copy_strings, data, at, start, copied, cells=len(at))
@@ -270,7 +273,7 @@ class PartitionLists:
     number: LongArray
 
     def chosen(self, lists: LongArray) -> PartitionLists:
-        """Some of the lists, in that order."""
+        """Return some of the lists, in that order."""
         start, topic = take(self.start, lists)
         number_start, number = take(self.number_start, topic)
         return PartitionLists(start, self.name[topic], number_start, self.number[number])
@@ -295,7 +298,7 @@ class IdentifiedLists:
     topic_ids: list[str]
 
     def arrow(self, names: list[str]) -> Any:
-        """The lists as a column of HOLDING."""
+        """Return the lists as a column of HOLDING."""
         lists, (entry, numbers) = self.lists, (HOLDING.value_type, HOLDING.value_type.field(2).type)
         ids = pa.array(self.topic_ids, pa.string()).take(pa.array(self.topic_id, mask=self.topic_id == NONE))
         topics = pa.array(names, pa.string()).take(pa.array(lists.name))
@@ -340,7 +343,7 @@ class TopicTimes:
 
 
 def distinct(codes: LongArray, there: BoolArray) -> tuple[LongArray, LongArray]:
-    """The distinct codes where there are any, and each one's place among them; NONE elsewhere."""
+    """Return the distinct codes where there are any, and each one's place among them; NONE elsewhere."""
     values, places = np.unique(codes[there], return_inverse=True)
     found = np.full(len(codes), NONE, np.int64)
     found[there] = places
@@ -356,13 +359,13 @@ class PartitionSets:
 
     @classmethod
     def of(cls, lists: PartitionLists) -> PartitionSets:
-        """The lists without order and repeats."""
+        """Return the lists without order and repeats."""
         topic = lists.topic_of_number
         return cls.of_partitions(lists.list_of_topic[topic], lists.name[topic], lists.number, len(lists.start) - 1)
 
     @classmethod
     def of_partitions(cls, owner: LongArray, name: LongArray, number: LongArray, sets: int) -> PartitionSets:
-        """The sets that each partition's owner, topic and number tell."""
+        """Return the sets of partitions, by owner, topic and number."""
         partition = name << _NUMBER_BITS | number & ((1 << _NUMBER_BITS) - 1)
         order = np.lexsort((partition, owner))
         owner, partition = owner[order], partition[order]
@@ -371,7 +374,7 @@ class PartitionSets:
         return cls(starts(np.bincount(owner[kept], minlength=sets)), partition[kept])
 
     def and_(self, other: PartitionSets) -> PartitionSets:
-        """These sets, and the others behind them."""
+        """Return these sets, and the others behind them."""
         start = np.concatenate([self.start, self.start[-1] + other.start[1:]])
         return PartitionSets(start, np.concatenate([self.partition, other.partition]))
 

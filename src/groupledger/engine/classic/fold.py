@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from groupledger import tables
 from groupledger.core.history import QuarantineRow
@@ -20,9 +19,7 @@ from groupledger.core.history.fold import BEGINNING, OTHER_GROUP, other_group
 from groupledger.core.history.head import read_classic_head
 from groupledger.core.history.rows import ROLES
 from groupledger.core.wire.codec import DecodeFault
-from groupledger.core.wire.columns import COMMIT, OTHER, TOMBSTONE, tell_commits
-from groupledger.core.wire.offsets_log import LogKey, RecordKind, decode_key, decode_value
-from groupledger.engine.classic.columns import ByteColumn
+from groupledger.core.wire.offsets_log import OFFSET_COMMITS, LogKey, RecordKind, commit_kind, decode_key
 from groupledger.engine.classic.payloads import read_payloads, read_records
 from groupledger.engine.classic.tables import FactColumns, Findings, head_rows
 from groupledger.engine.classic.timeline import HeadOfGroup, timeline
@@ -63,7 +60,7 @@ def fold_columns(
 ) -> ClassicFacts:
     """Fold the groups that are classic ones; `left` says which are not folded."""
     fit, heads = _fitting(log, starts, catalogues)
-    besides = Besides.read(log, fit, settings)
+    others = OtherRecords.read(log, fit)
     groups = np.flatnonzero(fit)
     at = {int(group): place for place, group in enumerate(groups)}
     heads = {at[group]: head for group, head in heads.items() if group in at}
@@ -71,12 +68,12 @@ def fold_columns(
     is_tombstone = log.values.is_null[plain]
     records = read_records(log, plain[~is_tombstone])
     payloads = read_payloads(log, records, catalogues)
-    line = timeline(log, groups, plain[is_tombstone], besides.holes(fit[log.group]), records, payloads, heads)
+    line = timeline(log, groups, plain[is_tombstone], others.holes(fit[log.group]), records, payloads, heads)
     odd = line.states.odd != 0
     odd[[at[int(log.group[record])] for record in records.odd]] = True
     facts = FactColumns(log, groups, records, payloads, line, ~odd)
     refused = {record: (RecordKind.GROUP_METADATA.value, fault) for record, fault in records.refused.items()}
-    findings = Findings(facts, refused | besides.unreadable, catalogues)
+    findings = Findings(facts, refused | others.unreadable, catalogues)
     refolded = [starts.get((log.cluster_ids[group], log.group_keys[group]), NO_HEAD).refolded for group in groups]
     left = ~fit
     left[groups[odd]] = True
@@ -91,9 +88,9 @@ def fold_columns(
             tables.COVERAGE.name: list(findings.coverage()),
             tables.VIOLATIONS.name: list(findings.violations()),
             tables.GROUP_HEADS.name: list(head_rows(facts, refolded, heads)),
-            tables.QUARANTINE.name: taken.quarantine(records.refused | besides.faults),
+            tables.QUARANTINE.name: taken.quarantine(records.refused | others.faults),
         },
-        taken.counts(plain[is_tombstone], records.refused, besides),
+        taken.counts(plain[is_tombstone], records.refused, others),
         left,
     )
 
@@ -118,7 +115,7 @@ def _fitting(
             fit[group] = start.log_partition in (None, home) and log.offset[first] > BEGINNING
             continue
         head = _head(start.state)
-        fit[group] = head is not None and _goes_on(head, (key or b"").decode(), home, int(log.offset[first]))
+        fit[group] = head is not None and _continues(head, (key or b"").decode(), home, int(log.offset[first]))
         if head is not None:
             heads[group] = head
     return fit, heads
@@ -129,37 +126,39 @@ def _head(state: bytes) -> HeadOfGroup | None:
     return None if read is None else HeadOfGroup(*read)
 
 
-def _goes_on(head: HeadOfGroup, group_id: str, home: int, offset: int) -> bool:
+def _continues(head: HeadOfGroup, group_id: str, home: int, offset: int) -> bool:
     state = head.state
     named = all(topic is not None for _, _, topics in head.held for _, topic, _ in topics)
     return named and state.group_id == group_id and state.log_partition == home and offset > state.offset
 
 
 @dataclass(slots=True)
-class Besides:
+class OtherRecords:
     """Records whose keys are not those of their groups' generations, by record: under what they are counted, why they
     are refused, and those that are a hole, with what cannot be read."""
 
-    commits: LongArray  # [N] of all records of the log
+    is_commit: BoolArray  # [N] of all records of the log
     unused: dict[int, str] = field(default_factory=dict)
     tombstones: dict[int, str] = field(default_factory=dict)
     faults: dict[int, Fault] = field(default_factory=dict)
     unreadable: dict[int, tuple[str, Fault]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, log: LogColumns, fit: BoolArray, settings: FoldSettings) -> Besides:
-        """Read them one by one, but for good offset commits; a group with a record of another type does not fit."""
-        found, keys = cls(_commits(log, fit)), dict[bytes, LogKey]()
+    def read(cls, log: LogColumns, fit: BoolArray) -> OtherRecords:
+        """Read them one by one, but for offset commits; a group with a record of another type does not fit."""
+        found, keys = cls(log.keys.begin_with(OFFSET_COMMITS[-1])), dict[bytes, LogKey]()
         owner = log.group
-        for record in np.flatnonzero(~log.is_plain & (found.commits == OTHER) & fit[owner]).tolist():
-            fit[owner[record]] &= found._take(log, record, int(owner[record]), keys, settings)
+        for record in np.flatnonzero(~log.is_plain & ~found.is_commit & fit[owner]).tolist():
+            fit[owner[record]] &= found._take(log, record, int(owner[record]), keys)
         return found
 
-    def _take(
-        self, log: LogColumns, record: int, group: int, keys: dict[bytes, LogKey], settings: FoldSettings
-    ) -> bool:
+    def _take(self, log: LogColumns, record: int, group: int, keys: dict[bytes, LogKey]) -> bool:
         """Whether the group may be a classic one."""
         data = log.keys[record]
+        commit = commit_kind(data)
+        if commit is not None:
+            self._count(log, record, commit)
+            return True
         try:
             key = keys.get(data or b"") or decode_key(data)
         except DecodeFault as fault:
@@ -175,36 +174,18 @@ class Besides:
             self.unused[record] = f"{key.kind.value} type {key.version}"
         elif key.kind in ROLES or key.kind is RecordKind.GROUP_METADATA:
             return False
-        elif log.values.is_null[record]:
-            self.tombstones[record] = key.kind.value
         else:
-            self._take_value(log, record, key.kind, settings)
+            self._count(log, record, key.kind)
         return True
 
-    def _take_value(self, log: LogColumns, record: int, kind: RecordKind, settings: FoldSettings) -> None:
-        try:
-            if settings.check_unused:
-                decode_value(kind, log.values[record])
-            self.unused[record] = kind.value
-        except DecodeFault as fault:
-            self.faults[record] = fault
+    def _count(self, log: LogColumns, record: int, kind: RecordKind) -> None:
+        counted = self.tombstones if log.values.is_null[record] else self.unused
+        counted[record] = kind.value
 
     def holes(self, taken: BoolArray) -> LongArray:
         """Those of the `taken` records that are holes."""
         holes = np.array(sorted(self.unreadable), np.int64)
         return np.asarray(holes[taken[holes]])
-
-
-def _commits(log: LogColumns, fit: BoolArray) -> LongArray:
-    """What each record is, as far as offset commits are told by columns; OTHER in groups that do not fit."""
-    commits = np.full(len(log.offset), OTHER, np.int64)
-    some = np.flatnonzero(~log.is_plain & fit[log.group])
-    if len(some):
-        names = ByteColumn.of(pa.array(log.group_keys, pa.large_binary()))
-        is_tombstone = log.values.is_null[some].astype(np.int64)
-        spans = log.keys.chosen(some), log.values.chosen(some)
-        commits[some] = tell_commits(*spans, is_tombstone, names.spans, log.group[some])
-    return commits
 
 
 class RecordAccount:
@@ -222,36 +203,24 @@ class RecordAccount:
             if self.taken[record]:
                 row, group, fault = log.row(record), int(owner[record]), faults[record]
                 place = (log.cluster_ids[group], row.log_partition, row.offset, (log.group_keys[group] or b"").decode())
-                rows.append(
-                    QuarantineRow(
-                        *(
-                            "fold",
-                            self.settings.source,
-                            *place,
-                            None,
-                            fault.code,
-                            fault.message,
-                            row.key,
-                            row.value,
-                            None,
-                        )
-                    )
-                )
+                why = (None, fault.code, fault.message, row.key, row.value, None)
+                rows.append(QuarantineRow._make(("fold", self.settings.source, *place, *why)))
         return rows
 
-    def counts(self, tombstones: LongArray, refused: Mapping[int, Fault], besides: Besides) -> Counter[tuple[str, str]]:
+    def counts(
+        self, tombstones: LongArray, refused: Mapping[int, Fault], others: OtherRecords
+    ) -> Counter[tuple[str, str]]:
         """How many new records became what, by cluster and name."""
         generation, commit = RecordKind.GROUP_METADATA, RecordKind.OFFSET_COMMIT
         names = (f"used.{generation}", f"tombstones.{generation}", f"unused.{commit}", f"tombstones.{commit}")
         number = {name: code for code, name in enumerate(names)}
         code = np.zeros(len(self.log.offset), np.int64)
         code[tombstones] = 1
-        code[besides.commits == COMMIT] = 2
-        code[besides.commits == TOMBSTONE] = 3
-        told = {record: f"quarantined.{fault.code}" for record, fault in {**refused, **besides.faults}.items()}
-        told |= {record: f"unused.{name}" for record, name in besides.unused.items()}
-        told |= {record: f"tombstones.{name}" for record, name in besides.tombstones.items()}
-        for record, name in told.items():
+        code[others.is_commit] = 2 + self.log.values.is_null[others.is_commit]
+        named = {record: f"quarantined.{fault.code}" for record, fault in {**refused, **others.faults}.items()}
+        named |= {record: f"unused.{name}" for record, name in others.unused.items()}
+        named |= {record: f"tombstones.{name}" for record, name in others.tombstones.items()}
+        for record, name in named.items():
             code[record] = number.setdefault(name, len(number))
         every, cluster_ids = list(number), sorted(set(self.log.cluster_ids))
         counts: Counter[tuple[str, str]] = Counter()

@@ -1,4 +1,4 @@
-"""What classic members said and were told, each distinct blob read once.
+"""Subscriptions and assignments of classic members, each distinct blob read once.
 
 Columns hold what they say. What the columns do not read (other forms of user data, bytes that are cut, topics that
 stand twice) is read by the careful decoders, and what these find is written again for the columns.
@@ -17,7 +17,7 @@ import pyarrow as pa
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import owners, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
-from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_said, read_told
+from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_assignment, read_subscription
 from groupledger.core.rebalance.registry import READING_CLAIMS
 from groupledger.core.wire import columns as g
 from groupledger.core.wire.codec import DecodeFault
@@ -34,7 +34,8 @@ from groupledger.core.wire.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from groupledger.core.wire.offsets_log import GroupMetadata, RecordKind, decode_value, encode_value
+from groupledger.core.wire.offsets_log import RecordKind, decode_value, encode_value
+from groupledger.core.wire.records import GroupMetadata
 from groupledger.core.wire.user_data import (
     COOPERATIVE_STICKY,
     FIRST_VERSION_WITH_OWNED,
@@ -74,7 +75,7 @@ class DistinctAssignments:
 
     def read(self, index: int) -> ReadAssignment:
         """One of them, in words."""
-        return read_told(self.blobs[int(self.code[index])] or b"")
+        return read_assignment(self.blobs[int(self.code[index])] or b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class DistinctSubscriptions:
 
     def read(self, index: int) -> ReadSubscription:
         """One of them, in words."""
-        return read_said(self.blobs[int(self.code[index])] or b"", self.assignors[int(self.assignor[index])])
+        return read_subscription(self.blobs[int(self.code[index])] or b"", self.assignors[int(self.assignor[index])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,27 +112,27 @@ class Payloads:
     NONE where the member states none. `names` are all topics, in order.
     """
 
-    of_said: LongArray
-    of_told: LongArray
+    of_subscription: LongArray
+    of_assignment: LongArray
     recorded_code: LongArray
     claimed_code: LongArray
     said: DistinctSubscriptions
-    told: DistinctAssignments
+    assignment: DistinctAssignments
     names: list[str]
     recorded: IdentifiedLists
     claimed: IdentifiedLists
 
-    def are_beyond(self, said: LongArray, told: LongArray) -> BoolArray:
+    def are_beyond(self, said: LongArray, assignment: LongArray) -> BoolArray:
         """Whether each of these assignments gives partitions of a topic that the subscription beside it leaves out."""
         number = {name: code for code, name in enumerate(self.names)}
-        lists, told_lists = self.said.topic_lists, self.told.lists
+        lists, assigned = self.said.topic_lists, self.assignment.lists
         of_lists = ((code, number.get(topic)) for code, topics in enumerate(lists) for topic in topics)
         named = {code * len(number) + topic for code, topic in of_lists if topic is not None}
-        start, topic = take(told_lists.start, told)
+        start, topic = take(assigned.start, assignment)
         pair = owners(start)
-        key = self.said.topics[said][pair] * len(number) + told_lists.name[topic]
+        key = self.said.topics[said][pair] * len(number) + assigned.name[topic]
         is_named = np.isin(key, np.fromiter(named, np.int64, len(named)))
-        has_any = np.diff(told_lists.number_start)[topic] > 0
+        has_any = np.diff(assigned.number_start)[topic] > 0
         return np.bincount(pair[~is_named & has_any], minlength=len(said)) > 0
 
 
@@ -143,21 +144,26 @@ def read_payloads(log: LogColumns, records: GroupRecords, catalogues: dict[str, 
     read = is_read[of_record]
     assignors = [None, *records.protocol.values.to_pylist()]
     protocol = records.protocol.codes[of_record] + 1
-    pairs, of_said = distinct(records.subscription.codes * len(assignors) + protocol, read)
-    assignments, of_told = distinct(records.assignment.codes, read)
+    pairs, of_subscription = distinct(records.subscription.codes * len(assignors) + protocol, read)
+    assignments, of_assignment = distinct(records.assignment.codes, read)
     topics = TopicNumbers()
-    told = _read_told(records.assignment.values, assignments, topics)
+    assignment = _distinct_assignments(records.assignment.values, assignments, topics)
     under = pairs % len(assignors), assignors
-    said = _read_said(records.subscription.values, pairs // len(assignors), *under, topics)
-    refused = _refuse(records, (of_said, said.faults), (of_told, told.faults))
-    for codes in (of_said, of_told):
+    said = _distinct_subscriptions(records.subscription.values, pairs // len(assignors), *under, topics)
+    refused = _refuse(records, (of_subscription, said.faults), (of_assignment, assignment.faults))
+    for codes in (of_subscription, of_assignment):
         codes[refused[of_record]] = NONE
-    told.lists.name[:], said.claim.name[:] = topics.numbers(told.lists.name), topics.numbers(said.claim.name)
+    assignment.lists.name[:], said.claim.name[:] = (
+        topics.numbers(assignment.lists.name),
+        topics.numbers(said.claim.name),
+    )
     times, names = TopicTimes(log, records.record, catalogues), topics.names()
-    of_claim = np.where(np.append(said.states_claim, False)[of_said], of_said, NONE)
-    recorded_code, recorded = times.identified(of_told, of_record, told.lists, names)
+    of_claim = np.where(np.append(said.states_claim, False)[of_subscription], of_subscription, NONE)
+    recorded_code, recorded = times.identified(of_assignment, of_record, assignment.lists, names)
     claimed_code, claimed = times.identified(of_claim, of_record, said.claim, names)
-    return Payloads(of_said, of_told, recorded_code, claimed_code, said, told, names, recorded, claimed)
+    return Payloads(
+        of_subscription, of_assignment, recorded_code, claimed_code, said, assignment, names, recorded, claimed
+    )
 
 
 class TopicNumbers:
@@ -167,7 +173,7 @@ class TopicNumbers:
         self._known: dict[str, int] = {}
 
     def codes(self, names: CodedTexts) -> LongArray:
-        """The topics as they are numbered so far."""
+        """Return the topics as they are numbered so far."""
         of_code = [self._known.setdefault(name, len(self._known)) for name in names.values.to_pylist()]
         return np.array([*of_code, NONE], np.int64)[names.codes]
 
@@ -182,31 +188,31 @@ class TopicNumbers:
         return np.asarray(place[codes])
 
 
-def _read_told(blobs: ByteColumn, code: LongArray, topics: TopicNumbers) -> DistinctAssignments:
+def _distinct_assignments(blobs: ByteColumn, code: LongArray, topics: TopicNumbers) -> DistinctAssignments:
     bytes_of = blobs.data, blobs.start[code], blobs.end[code]
     lists, unread = read_assignments(*bytes_of)
-    names = texts(bytes_of[0], lists.name_at, lists.name_size)
+    names = texts(bytes_of[0], *lists.name.of(0))
     doubtful = {*unread.tolist(), *_doubtful(lists, names).tolist()}
     faults: dict[int, DecodeFault] = {}
     repeated = np.zeros(len(code), bool)
     again: dict[int, bytes] = {}
     for index in sorted(doubtful):
-        told = _careful(read_told, blobs[int(code[index])])
-        if isinstance(told, DecodeFault):
-            faults[index], again[index] = told, b""
+        assignment = _decode_or_fault(read_assignment, blobs[int(code[index])])
+        if isinstance(assignment, DecodeFault):
+            faults[index], again[index] = assignment, b""
         else:
-            repeated[index] = bool(told.repeated)
-            again[index] = encode_assignment(ConsumerProtocolAssignment(0, told.partitions))
+            repeated[index] = bool(assignment.repeated)
+            again[index] = encode_assignment(ConsumerProtocolAssignment(0, assignment.partitions))
     if again:
         bytes_of = written_again(*bytes_of, again)
         lists, _ = read_assignments(*bytes_of)
-        names = texts(bytes_of[0], lists.name_at, lists.name_size)
+        names = texts(bytes_of[0], *lists.name.of(0))
     partitions = PartitionLists(lists.start, topics.codes(names), lists.number_start, lists.number)
     return DistinctAssignments(blobs, code, partitions, repeated, faults)
 
 
 def _doubtful(lists: TopicLists, names: CodedTexts) -> LongArray:
-    """Assignments in which a topic is no text or stands twice, or a partition is negative or stands twice."""
+    """Return assignments in which a topic is no text or stands twice, or a partition is negative or repeated."""
     of_topic, topic = owners(lists.start), owners(lists.number_start)
     order = np.lexsort((names.codes, of_topic))
     twice = (np.diff(of_topic[order]) == 0) & (np.diff(names.codes[order]) == 0)
@@ -224,18 +230,21 @@ def _doubtful(lists: TopicLists, names: CodedTexts) -> LongArray:
     )
 
 
-def _read_said(
+def _distinct_subscriptions(
     blobs: ByteColumn, code: LongArray, assignor: LongArray, assignors: list[str | None], topics: TopicNumbers
 ) -> DistinctSubscriptions:
     data, start, end = blobs.data, blobs.start[code], blobs.end[code]
     said, unread = read_subscriptions(data, start, end)
     cooperative = _is_among(assignor, assignors, {COOPERATIVE_STICKY})
-    carries_more = cooperative & (said.user_data_size > 0) & (said.user_data_size != INT32_BYTES)
+    size = said.field.size[g.USER_DATA]
+    carries_more = cooperative & (size > 0) & (size != INT32_BYTES)
     in_user_data = np.flatnonzero(_is_among(assignor, assignors, {STICKY}) | carries_more)
     doubtful = sorted({*unread.tolist(), *in_user_data.tolist(), *_no_texts(data, said)})
-    found = {at: _careful(read_said, blobs[int(code[at])], assignors[int(assignor[at])]) for at in doubtful}
+    found = {
+        at: _decode_or_fault(read_subscription, blobs[int(code[at])], assignors[int(assignor[at])]) for at in doubtful
+    }
     if found:
-        data, start, end = written_again(data, start, end, {index: _plainly(each) for index, each in found.items()})
+        data, start, end = written_again(data, start, end, {index: _reencode(each) for index, each in found.items()})
         said, _ = read_subscriptions(data, start, end)
     careful = {index: each for index, each in found.items() if not isinstance(each, DecodeFault)}
     which = np.array(list(careful), np.int64)
@@ -280,14 +289,14 @@ def _is_among(assignor: LongArray, assignors: list[str | None], names: Collectio
 
 def _no_texts(data: ByteArray, said: SubscriptionColumns) -> Iterable[int]:
     """Those in which a topic or the rack is no UTF-8."""
-    topics = texts(data, said.topic_at, said.topic_size)
-    owned = texts(data, said.owned.name_at, said.owned.name_size)
+    topics = texts(data, *said.topic.of(0))
+    owned = texts(data, *said.owned.name.of(0))
     yield from owners(said.topic_start)[topics.are_bad].tolist()
     yield from owners(said.owned.start)[owned.are_bad].tolist()
-    yield from np.flatnonzero(texts(data, said.rack_at, said.rack_size).are_bad).tolist()
+    yield from np.flatnonzero(texts(data, *said.field.of(g.RACK)).are_bad).tolist()
 
 
-def _plainly(said: ReadSubscription | DecodeFault) -> bytes:
+def _reencode(said: ReadSubscription | DecodeFault) -> bytes:
     """Its topics and its claim as bytes that the columns are read from; no bytes for what does not decode."""
     if isinstance(said, DecodeFault):
         return b""
@@ -295,26 +304,27 @@ def _plainly(said: ReadSubscription | DecodeFault) -> bytes:
 
 
 def _carried(data: ByteArray, said: SubscriptionColumns, cooperative: BoolArray) -> LongArray:
-    """The generation in the user data of Java's cooperative-sticky; NO_GENERATION where there is none."""
+    """Return the generation in the user data of Java's cooperative-sticky; NO_GENERATION where there is none."""
     carried = np.full(len(said.version), NO_GENERATION, np.int64)
-    there = np.flatnonzero(cooperative & (said.user_data_size == INT32_BYTES))
-    places = said.user_data_at[there][:, None] + np.arange(INT32_BYTES)
+    at, size = said.field.of(g.USER_DATA)
+    there = np.flatnonzero(cooperative & (size == INT32_BYTES))
+    places = at[there][:, None] + np.arange(INT32_BYTES)
     carried[there] = np.ascontiguousarray(data[places]).view(">i4")[:, 0] if len(there) else 0
     return carried
 
 
 def _claims(data: ByteArray, said: SubscriptionColumns, topics: TopicNumbers) -> PartitionLists:
     owned = said.owned
-    names = topics.codes(texts(data, owned.name_at, owned.name_size))
+    names = topics.codes(texts(data, *owned.name.of(0)))
     return PartitionLists(owned.start, names, owned.number_start, owned.number)
 
 
 def _topic_lists(data: ByteArray, said: SubscriptionColumns) -> tuple[LongArray, list[tuple[str, ...]]]:
     """Of each subscription the code of its topics, and the distinct lists of these."""
-    coded = strings(data, said.list_at, said.list_size).dictionary_encode()
+    coded = strings(data, *said.field.of(g.TOPICS)).dictionary_encode()
     code = coded.indices.to_numpy()
     _, first = np.unique(code, return_index=True)
-    names = texts(data, said.topic_at, said.topic_size)
+    names = texts(data, *said.topic.of(0))
     words = names.values.to_pylist()
     known: dict[tuple[str, ...], int] = {}
     of_code = []
@@ -325,24 +335,25 @@ def _topic_lists(data: ByteArray, said: SubscriptionColumns) -> tuple[LongArray,
 
 
 def _racks(data: ByteArray, said: SubscriptionColumns) -> Any:
-    """The racks; an empty one is none."""
-    racks = texts(data, said.rack_at, np.where(said.rack_size > 0, said.rack_size, NONE))
+    """Return the racks; an empty one is none."""
+    at, size = said.field.of(g.RACK)
+    racks = texts(data, at, np.where(size > 0, size, NONE))
     return racks.values.take(pa.array(racks.codes, mask=racks.codes == NONE))
 
 
 def _user_data(data: ByteArray, said: SubscriptionColumns) -> Any:
-    return strings(data, said.user_data_at, said.user_data_size).cast(pa.binary())
+    return strings(data, *said.field.of(g.USER_DATA)).cast(pa.binary())
 
 
 def _replaced(values: Any, which: LongArray, others: list[Any]) -> Any:
-    """The values, at some places others."""
+    """Return the values, at some places others."""
     place = np.arange(len(values))
     place[which] = len(values) + np.arange(len(others))
     return pa.concat_arrays([values, pa.array(others, values.type)]).take(pa.array(place)) if others else values
 
 
-def _careful(read: Callable[..., Any], data: bytes | None, *more: Any) -> Any:
-    """What the bytes say, or the fault in them."""
+def _decode_or_fault(read: Callable[..., Any], data: bytes | None, *more: Any) -> Any:
+    """Return the decoded bytes, or the fault in them."""
     try:
         return read(data or b"", *more)
     except DecodeFault as fault:
@@ -363,12 +374,12 @@ def _refuse(records: GroupRecords, *payloads: tuple[LongArray, dict[int, DecodeF
     return refused
 
 
-# GroupMetadata records as columns, parsed where they stand; what only the careful decoder reads is written anew.
+# GroupMetadata records as columns, parsed where they stand; what only the careful decoder reads is encoded again.
 
 
 @dataclass(frozen=True, slots=True)
 class GroupRecords:
-    """N records with M members, those that could be read. Whoever refuses one adds to `refused`: record -> fault.
+    """N records with M members, those that could be read. Rejected records are added to `refused`: record -> fault.
 
     `odd` are records that the columns cannot hold.
     """
@@ -395,7 +406,7 @@ class GroupRecords:
 
 
 def read_records(log: LogColumns, record: LongArray) -> GroupRecords:
-    """The records of the log (none of them a tombstone) that hold a group's generation."""
+    """Return the records of the log (none of them a tombstone) that hold a group's generation."""
     values = log.values
     data, start, end = values.data, values.start[record], values.end[record]
     counts = g.count_members(data, start, end)
@@ -415,7 +426,7 @@ def read_records(log: LogColumns, record: LongArray) -> GroupRecords:
 def _decoded(
     log: LogColumns, record: LongArray, unread: BoolArray, refused: dict[int, DecodeFault], odd: list[int]
 ) -> dict[int, bytes]:
-    """What only the careful decoder reads, by place, as bytes of a version that the columns are read from."""
+    """Encode what only the careful decoder reads, by place, in a version that the columns are read from."""
     again: dict[int, bytes] = {}
     for place in np.flatnonzero(unread).tolist():
         index = int(record[place])
@@ -443,10 +454,10 @@ def _columns(
     data: ByteArray, record: LongArray, c: g.GroupColumns, refused: dict[int, DecodeFault], odd: list[int]
 ) -> GroupRecords:
     def of_group(field: int) -> CodedTexts:
-        return texts(data, c.group_at[field], c.group_size[field])
+        return texts(data, *c.group.of(field))
 
     def of_member(field: int) -> CodedTexts:
-        return texts(data, c.member_at[field], c.member_size[field])
+        return texts(data, *c.member.of(field))
 
     return GroupRecords(
         record,
@@ -459,8 +470,8 @@ def _columns(
         of_member(g.INSTANCE_ID),
         of_member(g.CLIENT_ID),
         of_member(g.CLIENT_HOST),
-        blobs(data, c.member_at[g.SUBSCRIPTION], c.member_size[g.SUBSCRIPTION]),
-        blobs(data, c.member_at[g.ASSIGNMENT], c.member_size[g.ASSIGNMENT]),
+        blobs(data, *c.member.of(g.SUBSCRIPTION)),
+        blobs(data, *c.member.of(g.ASSIGNMENT)),
         refused,
         odd,
     )

@@ -56,9 +56,6 @@ if TYPE_CHECKING:
     from groupledger.engine.classic.timeline import GroupTimeline, HeadOfGroup
 
 
-CHUNK = 1 << 16
-
-
 class FactColumns:
     """Columns of the tables of facts for the groups of a timeline that are `good`."""
 
@@ -77,7 +74,7 @@ class FactColumns:
         self.group_ids = pa.array([(log.group_keys[group] or b"").decode() for group in groups.tolist()], pa.string())
         self.homes = log.log_partition[log.group_start[:-1][groups]]
         self.last_offsets = log.offset[log.group_start[1:][groups] - 1]
-        self.snapshots = np.flatnonzero((line.walked.kind != NONE) & good[line.group])
+        self.snapshots = np.flatnonzero((line.results.kind != NONE) & good[line.group])
 
     @cached_property
     def prefixes(self) -> Any:
@@ -97,7 +94,7 @@ class FactColumns:
         return self.ids(every, self.line.steps.offset)
 
     def about(self, step: LongArray) -> dict[str, Any]:
-        """What every row says about its step."""
+        """Return the columns that say where a row's step is."""
         group = pa.array(self.line.group[step])
         return {
             c.SNAPSHOT_ID: self.step_ids.take(pa.array(step)),
@@ -109,7 +106,7 @@ class FactColumns:
     def group_snapshots(self) -> Any:
         """Rows of `group_snapshots`."""
         line, step = self.line, self.snapshots
-        walked, kind, place = line.walked, line.walked.kind[step], line.place[step]
+        results, kind, place = line.results, line.results.kind[step], line.place[step]
         is_deleted = kind == DELETED_KIND
         members = line.steps.member_count[step]
         shared, subscribed = self._topics_of_snapshots
@@ -123,7 +120,7 @@ class FactColumns:
                 c.LOG_PARTITION: self.homes[line.group[step]],
                 c.GROUP_TYPE: GroupType.CLASSIC.value,
                 c.PROTOCOL_TYPE: _text(self.records.protocol_type, place),
-                c.INCARNATION: walked.incarnation[step],
+                c.INCARNATION: results.incarnation[step],
                 c.SNAPSHOT_KIND: _KIND_NAMES.take(pa.array(kind)),
                 c.GENERATION: pa.array(line.steps.generation[step], mask=is_deleted),
                 c.ASSIGNOR: _text(self.records.protocol, place),
@@ -133,8 +130,8 @@ class FactColumns:
                 c.SHARED_TOPICS: shared,
                 c.SUBSCRIBED_TOPICS: subscribed,
                 c.MEMBERS: members,
-                c.PREVIOUS_SNAPSHOT_ID: self.ids(step, walked.previous[step]),
-                c.FIRST_SNAPSHOT_ID: self.ids(step, np.where(kind == REWRITE_KIND, walked.first[step], NONE)),
+                c.PREVIOUS_SNAPSHOT_ID: self.ids(step, results.previous[step]),
+                c.FIRST_SNAPSHOT_ID: self.ids(step, np.where(kind == REWRITE_KIND, results.first[step], NONE)),
                 c.OBSERVED_AT: times(line.time[step]),
             },
         )
@@ -159,8 +156,8 @@ class FactColumns:
         return shared
 
     def _topics_of(self, member: LongArray) -> LongArray:
-        """The code of what each member subscribes to; NONE: it says nothing that is read."""
-        return np.append(self.payloads.said.topics, NONE)[self.payloads.of_said[member]]
+        """Return the code of each member's topics; NONE: it has no subscription that is read."""
+        return np.append(self.payloads.said.topics, NONE)[self.payloads.of_subscription[member]]
 
     @cached_property
     def _topics_of_snapshots(self) -> tuple[Any, Any]:
@@ -179,7 +176,7 @@ class FactColumns:
         """Rows of `member_snapshots`, in JoinGroup order."""
         start, member = self.members_of_snapshots
         step, payloads, records = self.snapshots[owners(start)], self.payloads, self.records
-        said, of_said = payloads.said, payloads.of_said[member]
+        said, of_subscription = payloads.said, payloads.of_subscription[member]
         own_topics = np.where(self._shared[owners(start)] == NONE, self._topics_of(member), NONE)
         return _rows(
             tables.MEMBER_SNAPSHOTS,
@@ -191,15 +188,15 @@ class FactColumns:
                 c.GROUP_INSTANCE_ID: _text(records.instance_id, member),
                 c.CLIENT_ID: _text(records.client_id, member),
                 c.HOST: _text(records.client_host, member),
-                c.RACK_ID: named(said.rack, of_said),
-                c.SUBSCRIPTION_VERSION: numbers(said.version, said.version != NO_VERSION, of_said),
+                c.RACK_ID: named(said.rack, of_subscription),
+                c.SUBSCRIPTION_VERSION: numbers(said.version, said.version != NO_VERSION, of_subscription),
                 c.TOPICS: chosen(said.topic_lists, _TOPICS, own_topics),
                 c.CLAIMED: named(payloads.claimed.arrow(payloads.names), payloads.claimed_code[member]),
-                c.CLAIMED_GENERATION: numbers(said.generation, said.has_generation, of_said),
+                c.CLAIMED_GENERATION: numbers(said.generation, said.has_generation, of_subscription),
                 c.SUBSCRIPTION_GENERATION: numbers(
-                    said.subscription_generation, said.subscription_generation != NONE, of_said
+                    said.subscription_generation, said.subscription_generation != NONE, of_subscription
                 ),
-                c.USER_DATA: named(said.user_data, of_said),
+                c.USER_DATA: named(said.user_data, of_subscription),
                 c.RECORDED: named(payloads.recorded.arrow(payloads.names), payloads.recorded_code[member]),
             },
         )
@@ -210,7 +207,7 @@ class FactColumns:
         kept = np.flatnonzero(self.good[line.group[changes.step]])
         step, slot = changes.step[kept], changes.slot[kept]
         # An incarnation that ended unseen is the one before that of the record.
-        incarnation = line.walked.incarnation[step] - changes.ending[kept]
+        incarnation = line.results.incarnation[step] - changes.ending[kept]
         members = pa.array(line.members, pa.string())
         return _rows(
             tables.OWNERSHIP_CHANGES,
@@ -240,7 +237,7 @@ _TOPICS = arrow_type(tables.MEMBER_SNAPSHOTS.schema[c.TOPICS].dataType)
 
 
 def named(values: Any, codes: LongArray) -> Any:
-    """The values of these codes; null for NONE."""
+    """Return the values of these codes; null for NONE."""
     return values.take(pa.array(codes, mask=codes == NONE))
 
 
@@ -250,24 +247,24 @@ def chosen(values: Sequence[Any], kind: pa.DataType, codes: LongArray) -> Any:
 
 
 def numbers(values: LongArray, there: BoolArray, codes: LongArray) -> Any:
-    """The numbers of these codes; null for NONE, and where there is none."""
+    """Return the numbers of these codes; null for NONE, and where there is none."""
     return named(pa.array(values, pa.int32(), mask=~there), codes)
 
 
 def times(ms: LongArray, mask: Any = None) -> Any:
-    """Times in ms as the ledger has them, in microseconds."""
+    """Convert times in ms to microseconds, as the ledger has them."""
     return pa.array(ms, mask=mask).cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _text(texts: CodedTexts, at: LongArray) -> Any:
-    """The texts at these places; null where there is none, and at NONE."""
+    """Return the texts at these places; null where there is none, and at NONE."""
     if not len(texts.codes):
         return pa.nulls(len(at), pa.string())
     return named(texts.values, np.where(at == NONE, NONE, texts.codes[at]))
 
 
 def _rows(table: tables.Table, rows: int, columns: Mapping[str, Any]) -> pa.Table:
-    """The columns as rows of the table; a scalar is every row's, and what is not given is null."""
+    """Return the columns as rows of the table; a scalar is every row's, and what is not given is null."""
     schema = _SCHEMAS[table.name]
     return pa.table([_column(columns.get(field.name), field.type, rows) for field in schema], schema=schema)
 
@@ -295,11 +292,11 @@ class Findings:
         self.cluster_ids, self.group_ids = facts.cluster_ids.to_pylist(), facts.group_ids.to_pylist()
 
     def coverage(self) -> Iterator[CoverageRow]:
-        """What the log does not hold."""
+        """Yield what the log does not hold."""
         line = self.line
-        for step in np.flatnonzero((line.walked.gaps != 0) & self.facts.good[line.group]).tolist():
-            bits, incarnation = int(line.walked.gaps[step]), int(line.walked.incarnation[step])
-            number, last = int(line.steps.generation[step]), int(line.walked.last[step])
+        for step in np.flatnonzero((line.results.gaps != 0) & self.facts.good[line.group]).tolist():
+            bits, incarnation = int(line.results.gaps[step]), int(line.results.incarnation[step])
+            number, last = int(line.steps.generation[step]), int(line.results.last[step])
             before = None if last == NONE else int(line.steps.generation[last])
             late, missing = rows.HISTORY_BEGINS_LATE, rows.TOMBSTONE_MISSING
             if bits & UNREADABLE:
@@ -360,23 +357,27 @@ class Findings:
 
     def _claims(self, step_of: LongArray) -> Iterator[FindingRow]:
         """Claims that differ from what was held: each pair of a claim and a holding is compared once."""
-        payloads, walked, line = self.payloads, self.line.walked, self.line
-        of_said, said = payloads.of_said, payloads.said
-        is_compared = np.append(said.is_compared, False)[of_said]
-        some = np.flatnonzero(is_compared & (walked.compared[: len(of_said)] == 1) & (step_of[: len(of_said)] != NONE))
-        holder = np.where(walked.before[some] != NONE, walked.before[some], walked.predecessor[some])
+        payloads, results, line = self.payloads, self.line.results, self.line
+        of_subscription, said = payloads.of_subscription, payloads.said
+        is_compared = np.append(said.is_compared, False)[of_subscription]
+        some = np.flatnonzero(
+            is_compared & (results.compared[: len(of_subscription)] == 1) & (step_of[: len(of_subscription)] != NONE)
+        )
+        holder = np.where(results.before[some] != NONE, results.before[some], results.predecessor[some])
         holdings, nothing = self._holdings()
-        of_holder = np.concatenate([payloads.of_told, nothing - len(line.heads.held) + np.arange(len(line.heads.held))])
+        of_holder = np.concatenate(
+            [payloads.of_assignment, nothing - len(line.heads.held) + np.arange(len(line.heads.held))]
+        )
         held = np.where(holder == NONE, nothing, of_holder[holder])
         held[held == NONE] = nothing
-        pairs, found = np.unique(of_said[some] * (nothing + 1) + held, return_inverse=True)
+        pairs, found = np.unique(of_subscription[some] * (nothing + 1) + held, return_inverse=True)
         claims = PartitionSets.of(said.claim)
         differs = ~claims.equal(pairs // (nothing + 1), holdings, pairs % (nothing + 1))
         for place in np.flatnonzero(differs[found]).tolist():
-            member, code = int(some[place]), int(of_said[some[place]])
+            member, code = int(some[place]), int(of_subscription[some[place]])
             step = int(step_of[member])
-            last = int(walked.last[step])
-            was_member, has_predecessor = walked.before[member] != NONE, walked.predecessor[member] != NONE
+            last = int(results.last[step])
+            was_member, has_predecessor = results.before[member] != NONE, results.predecessor[member] != NONE
             generation = int(said.generation[code]) if said.has_generation[code] else None
             claim = Disagreement(
                 self._in_words(claims, code),
@@ -391,7 +392,7 @@ class Findings:
             yield self._found(broken, step, evidence, severity=severity, member_id=self._member(member))
 
     def _holdings(self) -> tuple[PartitionSets, int]:
-        """What each distinct assignment and each member of a head holds, then nothing; and the number of that."""
+        """Return the set of each distinct assignment and each head member, then an empty one; and its number."""
         heads = [
             (owner, name or "", number)
             for owner, held in enumerate(self.line.heads.held)
@@ -403,8 +404,8 @@ class Findings:
         owner, number = (np.array([each[field] for each in heads], np.int64) for field in (0, 2))
         count = len(self.line.heads.held) + 1
         of_heads = PartitionSets.of_partitions(owner, np.array(named, np.int64), number, count)
-        told = PartitionSets.of(self.payloads.told.lists)
-        return told.and_(of_heads), len(told.start) - 1 + count - 1
+        assignment = PartitionSets.of(self.payloads.assignment.lists)
+        return assignment.and_(of_heads), len(assignment.start) - 1 + count - 1
 
     def _in_words(self, sets: PartitionSets, index: int) -> NumbersByTopic:
         words: NumbersByTopic = {}
@@ -415,13 +416,15 @@ class Findings:
     def _assignments(self, step_of: LongArray) -> Iterator[FindingRow]:
         """Topics that stand twice in an assignment, or that the subscription does not name."""
         payloads = self.payloads
-        said, told = payloads.said, payloads.told
-        some = np.flatnonzero((payloads.of_said != NONE) & (step_of[: len(payloads.of_said)] != NONE))
-        count = max(1, len(told.code))
-        pairs, found = np.unique(payloads.of_said[some] * count + payloads.of_told[some], return_inverse=True)
-        is_wrong = told.repeated[pairs % count] | payloads.are_beyond(pairs // count, pairs % count)
+        said, assignment = payloads.said, payloads.assignment
+        some = np.flatnonzero((payloads.of_subscription != NONE) & (step_of[: len(payloads.of_subscription)] != NONE))
+        count = max(1, len(assignment.code))
+        pairs, found = np.unique(
+            payloads.of_subscription[some] * count + payloads.of_assignment[some], return_inverse=True
+        )
+        is_wrong = assignment.repeated[pairs % count] | payloads.are_beyond(pairs // count, pairs % count)
         wrong = {
-            pair: list(faults(said.read(int(pairs[pair] // count)), told.read(int(pairs[pair] % count))))
+            pair: list(faults(said.read(int(pairs[pair] // count)), assignment.read(int(pairs[pair] % count))))
             for pair in np.flatnonzero(is_wrong).tolist()
         }
         for place in np.flatnonzero(is_wrong[found]).tolist():
@@ -432,12 +435,12 @@ class Findings:
     def _rewrites(self) -> Iterator[FindingRow]:
         """Rewrites that move more than a static member's new id explains: the first change that does."""
         line, changes = self.line, self.line.transfers.changes
-        rewritten = (line.walked.kind == REWRITE_KIND) & self.facts.good[line.group]
+        rewritten = (line.results.kind == REWRITE_KIND) & self.facts.good[line.group]
         known: dict[int, dict[int, int]] = {}
         found: set[int] = set()
         for row in np.flatnonzero(rewritten[changes.step]).tolist():
             step, giver, taker = int(changes.step[row]), int(changes.giver[row]), int(changes.taker[row])
-            last = int(line.walked.last[step])
+            last = int(line.results.last[step])
             for each in (last, step):
                 known[each] = known.get(each) or self._instances(each)
             before = known[last].get(giver, NONE)
@@ -463,9 +466,9 @@ class Findings:
         for step in np.flatnonzero((line.transfers.doubled != 0) & (line.place != NONE) & self.facts.good[line.group]):
             holders: dict[tuple[str, int], list[str]] = {}
             for member in range(steps.member_first[step], steps.member_first[step] + steps.member_count[step]):
-                code = int(self.payloads.of_told[member])
-                told = self.payloads.told.read(code).partitions if code != NONE else ()
-                for name, partitions in told:
+                code = int(self.payloads.of_assignment[member])
+                assignment = self.payloads.assignment.read(code).partitions if code != NONE else ()
+                for name, partitions in assignment:
                     for partition in partitions:
                         holders.setdefault((name, partition), []).append(self._member(member))
             together: dict[tuple[str, tuple[str, ...]], list[int]] = {}
@@ -516,7 +519,7 @@ class HeadWriter:
         self.states = {name: getattr(line.states, name).tolist() for name in line.states._fields}
 
     def state(self, group: int) -> tuple[GroupState, list[Tenures]]:
-        """The state of a group, and what its members hold."""
+        """Return the state of a group, and what its members hold."""
         of = {name: column[group] for name, column in self.states.items()}
         state = GroupState(
             self.group_ids[group],

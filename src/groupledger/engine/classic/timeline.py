@@ -19,11 +19,11 @@ from groupledger.core.history.classic_kernels import (
     MemberCodes,
     OwnedSlots,
     SlotLists,
+    StepResults,
     Transfers,
-    Walked,
+    apply_steps,
     group_starts,
     transfer,
-    walk,
 )
 from groupledger.engine.classic.columns import distinct
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class HeadOfGroup(NamedTuple):
-    """What a classic group goes on from."""
+    """The state that a classic group continues from."""
 
     state: GroupState
     held: list[Tenures]
@@ -87,7 +87,7 @@ class GroupTimeline:
     steps: GroupSteps
     names: MemberCodes
     states: GroupStates
-    walked: Walked
+    results: StepResults
     transfers: Transfers
     members: list[str]
     instances: list[str]
@@ -115,12 +115,12 @@ def timeline(
     instance_ids = _names(records.instance_id, of_heads.instance_id)
     names = MemberCodes(member_ids.codes, instance_ids.codes)
     states = _states(len(groups), heads, group, steps)
-    walked = walk(steps, names, states)
+    results = apply_steps(steps, names, states)
     cells = _cells(log, groups, records, payloads, of_heads)
     slots, lists, about = _slots(cells, len(groups), states)
-    transfers = transfer(steps, time, names.member, walked, states, slots, lists)
+    transfers = transfer(steps, time, names.member, results, states, slots, lists)
     return GroupTimeline(
-        *(record, place, group, time, steps, names, states, walked, transfers),
+        *(record, place, group, time, steps, names, states, results, transfers),
         *(member_ids.values, instance_ids.values, cells.topics, cells.topic_ids, about.topic, about.partition),
         slots.topic_id[slots.topic],
         of_heads,
@@ -201,7 +201,7 @@ class _NumberedNames(NamedTuple):
 
 
 def _names(texts: CodedTexts, of_heads: list[Any]) -> _NumberedNames:
-    """The names of the records' members, then those of the heads'."""
+    """Return the names of the records' members, then those of the heads'."""
     known = texts.values.to_pylist()
     values = sorted({*known, *(name for name in of_heads if name is not None)})
     number = {name: code for code, name in enumerate(values)}
@@ -246,7 +246,7 @@ class _Cells(NamedTuple):
 def _cells(
     log: LogColumns, groups: LongArray, records: GroupRecords, payloads: Payloads, of_heads: HeadMembers
 ) -> _Cells:
-    """A list for each group and distinct assignment in it, and for each member of a head."""
+    """Return a list for each group and distinct assignment in it, and for each member of a head."""
     recorded, lists = payloads.recorded, payloads.recorded.lists
     topics = sorted({*payloads.names, *(name or "" for held in of_heads.held for _, name, _, _ in held)})
     topic_of = {name: code for code, name in enumerate(topics)}
@@ -285,7 +285,7 @@ class _About(NamedTuple):
 
 
 def _slots(cells: _Cells, groups: int, states: GroupStates) -> tuple[OwnedSlots, SlotLists, _About]:
-    """Number the slots; a topic that has two ids in a group is an odd case there."""
+    """Return number the slots; mark groups in which a topic has two ids as odd."""
     group = cells.group[owners(cells.start)]
     order = np.lexsort((cells.partition, cells.topic, group))
     columns = np.stack([group[order], cells.topic[order], cells.partition[order]])

@@ -415,7 +415,7 @@ class UnownedCounts:
 
 
 def unowned_counts(stretches: Iterable[Stretch], begin: datetime, end: datetime) -> UnownedCounts:
-    """Count them. What ends where a column begins is not in that column; what is still so goes on to the end."""
+    """Count them. What ends where a column begins is not in that column; what still lasts continues to the end."""
     changes: Counter[datetime] = Counter()
     for each in stretches:
         changes[max(each.since, begin)] += 1
@@ -472,23 +472,23 @@ def consumption_picture(spans: Sequence[ConsumedSpan], begin_ms: int, end_ms: in
 
     A partition counts from when somebody first had it. Times are seconds of the script.
     """
-    told = _within(spans, begin_ms, end_ms)
+    by_row = _within(spans, begin_ms, end_ms)
     missed = missed_partitions(spans, begin_ms, end_ms)
-    rows = sorted(told) if len(told) <= MOST_PARTITIONS else []
-    colours = _colours(told)
+    rows = sorted(by_row) if len(by_row) <= MOST_PARTITIONS else []
+    colours = _colours(by_row)
 
     def draw(figure: Figure) -> None:
         ratios = [1.0, max(0.2 * len(rows), 0.6)] if rows else [1.0]
         axes = figure.subplots(len(ratios), 1, sharex=True, height_ratios=ratios, squeeze=False)[:, 0]
         _draw_missed(axes[0], missed, end_ms, most_missed)
         if rows:
-            _draw_owners(axes[1], {row: told[row] for row in rows}, colours, end_ms)
+            _draw_owners(axes[1], {row: by_row[row] for row in rows}, colours, end_ms)
             _explain(figure, colours)
         axes[-1].set_xlim(begin_ms / SECOND_MS, end_ms / SECOND_MS)
         axes[-1].set_xlabel("seconds of the script")
 
     return picture(
-        draw, 1.9 + 0.21 * len(rows), _alt_of_consumption(missed, end_ms), _caption_of_consumption(len(told), colours)
+        draw, 1.9 + 0.21 * len(rows), _alt_of_consumption(missed, end_ms), _caption_of_consumption(len(by_row), colours)
     )
 
 
@@ -529,10 +529,10 @@ def _within(
     return found
 
 
-def _colours(told: dict[tuple[str, int], list[tuple[str, int, int]]]) -> dict[str, str]:
+def _colours(by_row: dict[tuple[str, int], list[tuple[str, int, int]]]) -> dict[str, str]:
     """Give a colour to each of the members with the most; the others share a grey."""
     had: Counter[str] = Counter()
-    for name, first_ms, last_ms in (each for some in told.values() for each in some):
+    for name, first_ms, last_ms in (each for some in by_row.values() for each in some):
         had[name] += last_ms - first_ms
     chosen = sorted(had, key=lambda name: (-had[name], name))[: len(COLOURS)]
     return dict(zip(sorted(chosen), COLOURS, strict=False)) | dict.fromkeys(sorted(set(had) - set(chosen)), GREY)
@@ -548,10 +548,10 @@ def _draw_missed(axes: Axes, missed: Sequence[tuple[int, int]], end_ms: int, mos
 
 
 def _draw_owners(
-    axes: Axes, told: dict[tuple[str, int], list[tuple[str, int, int]]], colours: dict[str, str], end_ms: int
+    axes: Axes, by_row: dict[tuple[str, int], list[tuple[str, int, int]]], colours: dict[str, str], end_ms: int
 ) -> None:
     """Draw the owners; black where a partition has no owner but had one before; a tick for who had it for no time."""
-    for row, spans in enumerate(told.values()):
+    for row, spans in enumerate(by_row.values()):
         first_ms = min(first for _, first, _ in spans)
         axes.broken_barh([(first_ms / SECOND_MS, (end_ms - first_ms) / SECOND_MS)], (row, 0.9), facecolors=BLACK)
         bars = [(first / SECOND_MS, (last - first) / SECOND_MS) for _, first, last in spans]
@@ -559,8 +559,8 @@ def _draw_owners(
         for name, first, last in spans:
             if first == last:
                 axes.vlines(first / SECOND_MS, row, row + 0.9, colors=colours[name], linewidth=TICK)
-    axes.set_yticks([row + 0.45 for row in range(len(told))], [label(f"{topic}-{at}") for topic, at in told])
-    axes.set_ylim(len(told), 0)
+    axes.set_yticks([row + 0.45 for row in range(len(by_row))], [label(f"{topic}-{at}") for topic, at in by_row])
+    axes.set_ylim(len(by_row), 0)
     axes.tick_params(axis="y", length=0)
 
 

@@ -15,21 +15,8 @@ if TYPE_CHECKING:
     from groupledger.report.html.charts import Drawing
 
 HEADS = (
-    "script",
-    "variant",
-    "rounds",
-    "moves",
-    "revoked",
-    "lost",
-    "partition-rounds",
-    "partition-ms",
-    "most",
-    "least",
-    "idle",
-    "read twice",
-    "never read",
-    "two owners",
-    "not settled",
+    *("script", "variant", "rounds", "moves", "revoked", "lost", "partition-rounds", "partition-ms"),
+    *("most", "least", "idle", "read twice", "never read", "two owners", "not settled"),
 )
 MOST_PICTURES = 60
 
@@ -84,7 +71,9 @@ def _timeline(name: str, each: ComparedVariant, begin_ms: int, end_ms: int, most
     if each.cost is None:
         return Section(title, "", lines=(f"cannot be played: {each.error}",), is_open=True)
     pictures: Sequence[Drawing] = (consumption_picture(each.consumed, begin_ms, end_ms, most),) if each.consumed else ()
-    told = tuple(f"event {row.number}, {row.event}: {row.failure}" for row in each.events if row.failure is not None)
+    failures = tuple(
+        f"event {row.number}, {row.event}: {row.failure}" for row in each.events if row.failure is not None
+    )
     moves = "" if each.cost.moves is None else f", {numbered(each.cost.moves, 'move')}"
     brief = f"{each.cost.unavailable_ms:,} partition-ms{moves}"
-    return Section(title, brief, tuple(pictures), lines=told, is_open=True)
+    return Section(title, brief, tuple(pictures), lines=failures, is_open=True)

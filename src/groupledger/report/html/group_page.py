@@ -83,11 +83,11 @@ def _lead(facts: GroupFacts) -> Iterator[str]:
         yield from facts.timeline.notes
         return
     quiet = sum(all(cause.kind in QUIET for cause in entry.causes) for entry in entries)
-    told = numbered(len(entries) + facts.timeline.left_off, "recorded state")
+    text = numbered(len(entries) + facts.timeline.left_off, "recorded state")
     if len(entries) > 1:
-        told = f"{told} in {length(facts.line.last - facts.line.first)}"
+        text = f"{text} in {length(facts.line.last - facts.line.first)}"
     unexplained = f"; before {quiet:,} of them nothing changed that the log holds" if quiet > 1 else ""
-    yield f"{told}{unexplained}."
+    yield f"{text}{unexplained}."
     if facts.timeline.left_off:
         yield (
             f"This page looks at the last {len(entries):,}, from {iso(entries[0].began_at)} on; "
@@ -100,8 +100,8 @@ def _changed(facts: GroupFacts) -> Section:
     entries = facts.timeline.entries
     if not entries:
         return Section("What changed", "", lines=("Nothing in this period.",))
-    told = next((each for each in reversed(entries) if any(cause.kind not in QUIET for cause in each.causes)), None)
-    last = entries[-1] if told is None else told
+    caused = next((each for each in reversed(entries) if any(cause.kind not in QUIET for cause in each.causes)), None)
+    last = entries[-1] if caused is None else caused
     which = "the last rebalance" if last is entries[-1] else "the last rebalance of which the log shows a cause"
     causes = [cut(cause.what, LONGEST_SENTENCE) for cause in last.causes[:MOST_CAUSES]]
     if len(last.causes) > MOST_CAUSES:
@@ -304,8 +304,8 @@ def unowned_section(facts: GroupFacts, begin: datetime, end: datetime) -> Sectio
 def _brief(found: Sequence[Stretch]) -> str:
     places = len({(each.topic, each.partition) for each in found})
     still = sum(each.open_ended for each in found)
-    told = f"{numbered(places, 'partition')}, for {length(found[0].length)} at the longest"
-    return f"{told}; {still:,} still at the end" if still else told
+    text = f"{numbered(places, 'partition')}, for {length(found[0].length)} at the longest"
+    return f"{text}; {still:,} still at the end" if still else text
 
 
 def _folded(found: Sequence[Stretch]) -> list[list[Stretch]]:

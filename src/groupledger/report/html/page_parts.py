@@ -77,8 +77,8 @@ def command(words: str, within: Scope, cluster: str | None, group: str | None = 
         "--since": None if within.since is None else within.since.isoformat(),
         "--until": None if within.until is None else within.until.isoformat(),
     }
-    told = [f"{name} {shlex.quote(value)}" for name, value in options.items() if value is not None]
-    return " ".join(["groupledger", words, *told])
+    given = [f"{name} {shlex.quote(value)}" for name, value in options.items() if value is not None]
+    return " ".join(["groupledger", words, *given])
 
 
 def cut(text: str, most: int) -> str:

@@ -46,7 +46,7 @@ class WrittenReport:
 def write_report(
     reader: Reader, asked: RequestedScope, place: Path, limit: int, doing: Callable[[str], None] = lambda _: None
 ) -> WrittenReport:
-    """Write the index, and pages of the `limit` worst groups; `doing` is told which one is next.
+    """Write the index, and pages of the `limit` worst groups; `doing` gets the name of the next one.
 
     Raises Fault: REPORT_MISSING without the libraries, FOREIGN_FOLDER, and as `scope.scope`.
     """
@@ -57,9 +57,9 @@ def write_report(
     for number, line in enumerate(worst, 1):
         doing(f"page {number:,} of {len(worst):,}: {line.group_id}")
         facts = group_facts(reader, of.scope, line, of.found(line))
-        folder.write(page_of(*line.key), group_html(group_page(facts)))
+        folder.write(page_of(*line.key), _rendered("group", group_page(facts)))
     pages = {line.key: page_of(*line.key) for line in worst}
-    folder.finish(index_html(index_page(of, pages)))
+    folder.finish(_rendered("index", index_page(of, pages)))
     notes = () if of.total else of.audit.notes
     return WrittenReport(str(place / INDEX), len(pages), of.total, len(of.audit.found), notes)
 
@@ -70,7 +70,7 @@ def write_comparison(found: ScriptComparison, place: Path) -> None:
     Raises Fault: REPORT_MISSING without the libraries, CANNOT_WRITE.
     """
     _require_libraries()
-    page = comparison_html(comparison_page(found))
+    page = _rendered("comparison", comparison_page(found))
     try:
         place.write_text(page, encoding="utf-8")
     except OSError as error:
@@ -103,19 +103,9 @@ def _environment() -> Environment:
     return environment
 
 
-def group_html(page: GroupPage) -> str:
-    """Render the page of a group."""
-    return _environment().get_template("group.html").render(page=page)
-
-
-def comparison_html(page: ComparisonPage) -> str:
-    """Render the page of a comparison of scripts."""
-    return _environment().get_template("comparison.html").render(page=page)
-
-
-def index_html(page: IndexPage) -> str:
-    """Render the index."""
-    return _environment().get_template("index.html").render(page=page)
+def _rendered(name: str, page: ComparisonPage | GroupPage | IndexPage) -> str:
+    """Render a page by the template of this name."""
+    return _environment().get_template(f"{name}.html").render(page=page)
 
 
 # Write pages to their folder one at a time, each whole; other files are never touched.
@@ -169,8 +159,8 @@ class ReportFolder:
 def _listed(place: Path) -> Iterator[str]:
     """Return our files in the folder, by its list, ignoring names that our files never have."""
     try:
-        told = json.loads((place / LIST).read_text(encoding="utf-8"))
-        names = [str(name) for name in told["files"]]
+        found = json.loads((place / LIST).read_text(encoding="utf-8"))
+        names = [str(name) for name in found["files"]]
     except FileNotFoundError:
         if next(_others(place), None) is not None:
             raise _foreign(place) from None

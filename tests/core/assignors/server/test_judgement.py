@@ -19,13 +19,11 @@ from groupledger.core.assignors.server.judgement import (
 from groupledger.core.assignors.server.server_group import ServerMember, Topic, TopicId
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.wire.codec import uuid_text
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind
+from groupledger.core.wire.records import (
     AssignedTopic,
     ConsumerGroupMetadata,
-    LogKey,
-    LogRecord,
     MemberMetadata,
-    RecordKind,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
 )

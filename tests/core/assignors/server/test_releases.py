@@ -23,17 +23,14 @@ from groupledger.core.assignors.server.server_group import ServerMember, Topic, 
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.scenarios.solving import read
 from groupledger.core.wire.codec import uuid_bytes, uuid_text
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind, decode
+from groupledger.core.wire.records import (
     AssignedTopic,
     ConsumerGroupMetadata,
-    LogKey,
-    LogRecord,
     MemberMetadata,
-    RecordKind,
     RegularExpression,
     TargetAssignmentMember,
     TargetAssignmentMetadata,
-    decode,
 )
 from tests.core.assignors.golden import PARITY
 from tests.core.assignors.server.test_captures import raw

@@ -1,8 +1,10 @@
 """Run assignors of client libraries other than Kafka's Java client, one group at a time.
 
-For attribution (`core.rebalance.attribution`) and what-ifs: `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group)`.
-Each is checked against the library's own answers (tests/data/parity-clients, tests/oracle/libraries). Versions:
-kafka-python 3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0.
+`CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)` gives the answers that the library may give. Each is
+checked against the library's own answers (tests/data/parity-clients, tests/oracle/libraries). Versions: kafka-python
+3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0. Read `plan`
+(a group, and its answers), `promises` (what a library keeps to), `topic_by_topic`, `kip54` and `franz_go`. Called by
+`core.rebalance` (attribution) and `core.scenarios`.
 """
 
 from __future__ import annotations

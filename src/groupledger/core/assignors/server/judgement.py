@@ -43,12 +43,11 @@ from groupledger.core.moments import MICROS_A_MILLI
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.rebalance.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 from groupledger.core.wire.codec import uuid_bytes
-from groupledger.core.wire.offsets_log import (
+from groupledger.core.wire.offsets_log import LogRecord, RecordKind
+from groupledger.core.wire.records import (
     ConsumerGroupMetadata,
     CurrentMemberAssignment,
-    LogRecord,
     MemberMetadata,
-    RecordKind,
     RegularExpression,
     TargetAssignmentMember,
     TargetAssignmentMetadata,

@@ -21,7 +21,8 @@ from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import LISTENER, Callback
-from groupledger.core.protocol.client_library import KAFKA_PYTHON, SUPPORTED, protocol_of
+from groupledger.core.protocol.client_library import KAFKA_PYTHON
+from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.refusals import BAD_EVENT
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement

@@ -1,7 +1,6 @@
 """The table `runs` in a folder is read and written without Spark, beside writers that use Spark."""
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
 from groupledger.core.faults import Fault
-from groupledger.sinks import changes, folder_runs, ledger, runs
-from groupledger.sinks.folder_runs import FolderRuns
+from groupledger.sinks import changes, commit_log, runs
+from groupledger.sinks.commit_log import FolderCommitLog, SparkCommitLog, itself
 from groupledger.sinks.ledger import LedgerLocation, check, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
@@ -33,8 +32,7 @@ def folder_of(place):
 
 def by_spark(monkeypatch):
     """As an older version writes, which knows no other way."""
-    for module in (runs, ledger):
-        monkeypatch.setattr(module, "folder_runs", lambda *_: None)
+    monkeypatch.setattr(commit_log, "plain_table", lambda *_: None)
 
 
 def test_no_query_of_spark_is_run_for_a_run(spark, place):
@@ -53,8 +51,9 @@ def test_no_query_of_spark_is_run_for_a_run(spark, place):
 def test_a_folder_may_have_any_name(spark, tmp_path, folder):
     location = LedgerLocation(path=str(tmp_path / folder))
     spark.sql(ddl(location, RUNS))
-    found = FolderRuns(tmp_path / folder / RUNS.name)
-    assert folder_runs.folder_runs(spark, location) == (None if "%" in folder else found), "delta-rs decodes it"
+    by_spark = SparkCommitLog(spark, location)  # delta-rs decodes a percent sign
+    expected = by_spark if "%" in folder else FolderCommitLog(tmp_path / folder / RUNS.name)
+    assert commit_log.commit_log(spark, location) == expected
     runs.commit(spark, location, attempt("run", "a"), 0, OUTCOME)
     assert committed(spark, location) == [(1, "run", "a")]
 
@@ -75,47 +74,73 @@ def test_spark_and_delta_rs_read_the_same_of_each_other_s_rows(spark, place, mon
 def test_writers_of_both_kinds_count_one_after_another(spark, place):
     """An older version's MERGE takes the same lock."""
 
-    def numbers(ways):
-        setting, names = ways
+    def numbers(log, names):
         for name in names:
             number = 1
-            while not setting(runs._committed_row(attempt(name, name), number, OUTCOME)):
+            while not log.compare_and_set(runs.committed_row(attempt(name, name), number, OUTCOME)):
                 number = runs.read_commits(spark, place).sequence + 1
             yield number
 
-    table = FolderRuns(folder_of(place))
-    older = partial(runs._set_by_spark, spark, place), ("a", "b", "c")
-    newer = partial(runs._set_by_delta_rs, table), ("d", "e", "f", "g", "h")
+    older = SparkCommitLog(spark, place), ("a", "b", "c")
+    newer = FolderCommitLog(folder_of(place)), ("d", "e", "f", "g", "h")
     with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(lambda ways: list(numbers(ways)), (older, newer)))
+        told = list(pool.map(lambda way: list(numbers(*way)), (older, newer)))
     assert sorted(number for numbers in told for number in numbers) == list(range(1, 9))
     assert [row[0] for row in committed(spark, place)] == list(range(1, 9))
 
 
-def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place):
-    table = FolderRuns(folder_of(place))
-    runs.plan(spark, place, attempt("other", "a-0"))
-    mine = runs._committed_row(attempt("run", "a"), 1, OUTCOME)
+def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place, monkeypatch):
+    log = FolderCommitLog(folder_of(place))
+    runs.commit(spark, place, attempt("other", "a-0"), 0, OUTCOME)
+    mine = runs.committed_row(attempt("run", "a"), 2, OUTCOME)
 
-    def overtaken(row):
-        assert row[c.RUN_ID] == "other"
+    def overtaken(row, other):
+        assert (row[c.RUN_ID], other[c.RUN_ID]) == ("run", "other")
         rows = DeltaTable(str(folder_of(place))).to_pyarrow_table()
         write_deltalake(str(folder_of(place)), rows, mode="append")
         return False
 
-    assert table.insert(mine, overtaken, runs.PLANNED) is False
-    assert table.read(runs.COMMITTED) == []
-    assert table.insert(mine, lambda _: False, runs.PLANNED) is True
+    with monkeypatch.context() as patched:
+        patched.setattr(commit_log, "bars", overtaken)
+        assert log.compare_and_set(mine) is False
+    assert [row[c.RUN_ID] for row in log.read(itself, runs.COMMITTED)] == ["other", "other"]
+    assert log.compare_and_set(mine) is True
+
+
+ENDED = [
+    pytest.param(("a", 2, "run"), ("a", None, "run"), (True, True), id="given up"),
+    pytest.param(("a", 2, "run"), ("b", 2, "other"), (True, False), id="number taken"),
+    pytest.param(("a", 2, "run"), ("b", 1, "run"), (True, False), id="run committed"),
+    pytest.param(("a", 2, "run"), ("b", 1, "other"), (False, False), id="another run before"),
+    pytest.param(("a", 2, "run"), ("b", None, "run"), (False, False), id="another attempt given up"),
+]
+
+
+@pytest.mark.parametrize(("mine", "other", "kept_out"), ENDED)
+def test_both_logs_keep_the_same_rows_out(spark, place, tmp_path, mine, other, kept_out):
+    """The new row beside the other one; and the new one as given up beside it."""
+
+    def ended(attempt_id, sequence, run_id):
+        row = runs.committed_row(attempt(run_id, attempt_id), sequence or 0, OUTCOME)
+        return row if sequence else row | {c.STATUS: commit_log.GIVEN_UP, c.SEQUENCE: None}
+
+    for new, out in zip((mine, (mine[0], None, mine[2])), kept_out, strict=True):
+        for number, kind in enumerate((FolderCommitLog, SparkCommitLog)):
+            location = LedgerLocation(path=str(tmp_path / f"{new[1]}-{number}"))
+            spark.sql(ddl(location, RUNS))
+            log = SparkCommitLog(spark, location) if kind is SparkCommitLog else FolderCommitLog(folder_of(location))
+            log.append(ended(*other))
+            assert log.compare_and_set(ended(*new)) is not out
 
 
 def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
-    monkeypatch.setattr(folder_runs, "MOST_FILES", 3)
+    monkeypatch.setattr(commit_log, "MOST_FILES", 3)
     for number in range(1, 6):
         one = attempt(f"run-{number}", f"a-{number}")
         runs.plan(spark, place, one)
         runs.commit(spark, place, one, number - 1, OUTCOME)
     assert len(DeltaTable(str(folder_of(place))).file_uris()) == 4, "of each status one of four, and one"
-    planned = FolderRuns(folder_of(place)).read(runs.PLANNED)
+    planned = FolderCommitLog(folder_of(place)).read(itself, runs.PLANNED)
     assert sorted(row[c.RUN_ID] for row in planned) == [f"run-{number}" for number in range(1, 6)]
     assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
     assert [run.sequence for run in runs.history(spark, place)] == [1, 2, 3, 4, 5]
@@ -161,7 +186,7 @@ def test_what_a_commit_left_that_was_killed_before_its_entry_harms_nobody(spark,
 def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark, place):
     name = place.identifier(RUNS)
     changes.run(spark, place, RUNS, f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    assert folder_runs.folder_runs(spark, place) is None
+    assert commit_log.commit_log(spark, place) == SparkCommitLog(spark, place)
     runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     assert committed(spark, place) == [(1, "run", "a")]
 

@@ -54,7 +54,7 @@ T = TypeVar("T")
 
 
 class _Field(NamedTuple, Generic[T]):
-    """A column: its name and type, and its value, of the object that a row tells of."""
+    """A column: its name and type, and its value, of the object that a row describes."""
 
     name: str
     kind: DataType
@@ -70,7 +70,7 @@ def _list_of(fields: Iterable[_Field[T]]) -> ArrayType:
     return ArrayType(StructType(_schema(fields)), containsNull=False)
 
 
-def _told(fields: Iterable[_Field[T]], of: T) -> dict[str, Any]:
+def _values(fields: Iterable[_Field[T]], of: T) -> dict[str, Any]:
     return {each.name: each.of(of) for each in fields}
 
 
@@ -96,7 +96,7 @@ _ROUND: tuple[_Field[Round], ...] = (
     _Field(c.GENERATION, _INT, lambda took: took.generation),
     _Field(c.ASSIGNOR, _TEXT, lambda took: took.assignor, nullable=True),
     _Field(c.LEADER, _TEXT, lambda took: took.leader, nullable=True),
-    _Field(c.MEMBERS, _list_of(_MEMBER), lambda took: [_told(_MEMBER, each) for each in took.members]),
+    _Field(c.MEMBERS, _list_of(_MEMBER), lambda took: [_values(_MEMBER, each) for each in took.members]),
     _Field("unavailable", TOPIC_PARTITIONS, lambda took: by_topic(sorted(took.unavailable))),
 )
 _CALL: tuple[_Field[MemberCall], ...] = (
@@ -126,10 +126,10 @@ _SETTLEMENT: tuple[_Field[Settlement], ...] = (
     _Field(
         "double_owners",
         _list_of(_DOUBLE_OWNER),
-        lambda settled: [_told(_DOUBLE_OWNER, each) for each in settled.double_owners],
+        lambda settled: [_values(_DOUBLE_OWNER, each) for each in settled.double_owners],
     ),
-    _Field("rounds", _list_of(_ROUND), lambda settled: [_told(_ROUND, each) for each in settled.rounds]),
-    _Field("calls", _list_of(_CALL), lambda settled: [_told(_CALL, each) for each in settled.calls]),
+    _Field("rounds", _list_of(_ROUND), lambda settled: [_values(_ROUND, each) for each in settled.rounds]),
+    _Field("calls", _list_of(_CALL), lambda settled: [_values(_CALL, each) for each in settled.calls]),
 )
 SETTLEMENTS = StructType(
     [
@@ -148,7 +148,7 @@ Of a script that cannot be played one row: group, code and message."""
 def simulate_fleet(
     scripts: DataFrame, buckets: int, custom: tuple[str, ...] = (), limits: CustomLimits = DEFAULT
 ) -> DataFrame:
-    """The settlements of all scripts (columns group_id and script). `custom`: assignors that scripts may name."""
+    """Return the settlements of scripts (columns group_id and script). `custom`: assignors they may name."""
     from groupledger.core.custom.naming import find_all
 
     found = find_all(custom, limits)
@@ -209,4 +209,4 @@ def _rows(group: str, result: list[Settlement] | Fault) -> Iterator[dict[str, An
         yield {c.GROUP_ID: group, c.CODE: result.code, c.MESSAGE: result.message}
         return
     for number, settled in enumerate(result):
-        yield {c.GROUP_ID: group, EVENT: number, **_told(_SETTLEMENT, settled)}
+        yield {c.GROUP_ID: group, EVENT: number, **_values(_SETTLEMENT, settled)}
