@@ -160,9 +160,6 @@ ASSIGNORS: dict[Key, str] = {
         "assignors/server/judgement.py", "return asked.most_common(1)[0][0] if asked else default", "1", "2"
     ): "of the two most common the first is taken all the same",
     Key(
-        "assignors/server/server_range.py", "if g.members > 0:", ">", ">="
-    ): "a group without members has no first one to begin with either way",
-    Key(
         "assignors/server/iteration_orders.py", "both = np.array(walked, np.int32).reshape(-1, 2)", "1", "2"
     ): "any negative length stands for the one that is left to numpy",
     Key(
@@ -221,7 +218,7 @@ ASSIGNORS: dict[Key, str] = {
     Key(
         "assignors/balance.py", "if len(h.previous) == 0 and most <= least // n + 1:", "<=", "<"
     ): "a short way that is not taken: the partitions are looked at one by one, and stay",
-    Key("assignors/group.py", "if len(g.told.walk) > 0:", "0", "1"): "of one topic there is one order",
+    Key("assignors/group.py", "if len(g.exact_orders.subscriptions) > 0:", "0", "1"): "of one topic there is one order",
     Key(
         "assignors/constrained.py", "high = low + (1 if spare > 0 else 0)", "0", "1"
     ): "where nothing is spare nobody may keep one more",

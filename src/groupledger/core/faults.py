@@ -151,8 +151,8 @@ def imported(name: str, code: str, expected: str) -> Any:
         with prints_to_stderr():
             return getattr(importlib.import_module(module), attribute)
     except RAISED as error:  # a foreign module may fail in any way during its import
-        told = f"{type(error).__name__}: {error}"
-        raise Fault(code, f"cannot import {name}: {told}; expected {expected}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise Fault(code, f"cannot import {name}: {reason}; expected {expected}") from error
 
 
 def client_module(name: str, package: str, extra: str | None = None) -> Any:

@@ -74,12 +74,12 @@ def dates_once(moments: Sequence[datetime]) -> tuple[str, list[str]]:
     days = {moment.astimezone(UTC).date() for moment in moments}
     day: date | None = min(days) if len(days) == 1 else None
     of_all = "" if day is None else day.isoformat()
-    told = []
+    texts = []
     for moment in moments:
-        told.append(clock(moment, day))
+        texts.append(clock(moment, day))
         day = moment.astimezone(UTC).date()
-    width = max(map(len, told), default=0)
-    return of_all, [text.rjust(width) for text in told]
+    width = max(map(len, texts), default=0)
+    return of_all, [text.rjust(width) for text in texts]
 
 
 # Parse a bound of a period: a moment, or a length of time before now, up to when the ledger is known.

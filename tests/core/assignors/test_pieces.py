@@ -194,7 +194,7 @@ def test_of_the_lowest_bucket_the_earliest_addition_comes_first():
 def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
     lists = {"subscription": [0, 0, 1], "subscription_start": [0, 1, 2], "topics_of": [0, 1]}
     group: Any = SimpleNamespace(topics=2, members=3, topic_hash=np.arange(2), topic_partitions=[1, 1], **lists)
-    group.told = SimpleNamespace(walk=[])
+    group.exact_orders = SimpleNamespace(subscriptions=[])
     order = np.empty(2, np.int32)
     assert walk_topics(group, np.arange(3, dtype=np.int32), order) == 2
     assert sorted(order.tolist()) == [0, 1]
@@ -203,7 +203,7 @@ def test_topics_are_walked_of_every_list_though_members_in_turn_share_one():
 def test_topics_without_partitions_or_metadata_are_not_walked():
     lists = {"subscription": [0], "subscription_start": [0, 3], "topics_of": [0, 1, 2]}
     group: Any = SimpleNamespace(topics=3, members=1, topic_hash=np.arange(3), topic_partitions=[0, 1, NONE], **lists)
-    group.told = SimpleNamespace(walk=[])
+    group.exact_orders = SimpleNamespace(subscriptions=[])
     order = np.empty(3, np.int32)
     assert walk_topics(group, np.arange(1, dtype=np.int32), order) == 1
     assert order[0] == 1

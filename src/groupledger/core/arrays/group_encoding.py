@@ -83,7 +83,7 @@ def encode_groups(
 
 
 def _codes(members: Iterable[Member], racks: Iterable[ReplicaRacks]) -> dict[str, int]:
-    """Number the racks by name."""
+    """Assign numbers to racks by name."""
     replicas = (rack for of in racks for topic in of.values() for each in topic for rack in each)
     named = {*replicas, *(member.rack for member in members)} - {None}
     return {rack: code for code, rack in enumerate(sorted(rack for rack in named if rack is not None))}

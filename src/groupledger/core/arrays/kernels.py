@@ -151,10 +151,12 @@ def _digest(function: Callable[..., Any]) -> str:
     code, known = function.__code__, _globals(function)
     constants = [(name, _constant(known[name])) for name in code.co_names if name in known]
     callees = [(name, _digest(callee)) for name, callee in _callees(function)]
-    callees += [("", _source_digest(_COMPILED_AS[function]))] if function in _COMPILED_AS else []
+    if function in _COMPILED_AS:  # the module that gives its compiled form
+        source = inspect.getsource(sys.modules[_COMPILED_AS[function].__module__])
+        callees.append(("", hashlib.sha256(source.encode()).hexdigest()))
     types = sorted((name, str(kind)) for name, kind in function.__annotations__.items())
-    told = repr((ERROR_MODEL, code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees, types))
-    return hashlib.sha256(told.encode()).hexdigest()
+    text = repr((ERROR_MODEL, code.co_code, code.co_consts, code.co_names, code.co_varnames, constants, callees, types))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _constant(value: Any) -> Any:
@@ -164,11 +166,6 @@ def _constant(value: Any) -> Any:
     if hasattr(value, "tobytes"):
         return str(value.dtype), value.tobytes()
     return value if isinstance(value, int | float) else ""
-
-
-def _source_digest(function: Callable[..., Any]) -> str:
-    """Return the digest of the module that gives a kernel its compiled form."""
-    return hashlib.sha256(inspect.getsource(sys.modules[function.__module__]).encode()).hexdigest()
 
 
 # Name the folders of compiled kernels: by numba, Python and processor, never by where the code lies.

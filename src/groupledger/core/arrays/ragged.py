@@ -152,7 +152,7 @@ class MemberSlots(Ragged):
 
 
 def number(topics: Topics, namings: Sequence[Naming]) -> tuple[Slots, list[LongArray]]:
-    """Number all partitions of `topics` and of `namings`; return the slots, and the slot of each naming's entries."""
+    """Assign slots to all partitions of `topics` and `namings`; return them, and the slot of each naming's entries."""
     counts = np.maximum(topics.partitions, 0).astype(np.int64)
     first = starts(counts)
     inside = [_inside(counts, naming) for naming in namings]

@@ -205,7 +205,7 @@ def _with_racks(taken: GroupBatch, batch: GroupBatch, topic: LongArray) -> Group
 def number_topics(
     start: LongArray, code: IntArray, seen: IntArray, row: LongArray, topic_row: LongArray, topic_code: IntArray
 ) -> int:
-    """Number the distinct topics of each group from the lists that name them; return how many in all.
+    """Assign numbers to the distinct topics of each group from the lists that name them; return how many in all.
 
     `start` [K, G+1]: where list k of group g begins in `code`. Filled: `topic_row` as long as `code`, and `topic_code`
     of each topic row. Scratch space, by topic code: `seen` (NONE) and `row`.

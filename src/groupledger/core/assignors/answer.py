@@ -41,7 +41,7 @@ def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[Targ
 
 
 def _run(
-    kernel: Kernel, batch: GroupBatch, cooperative: bool, told: ExactMapOrders | None
+    kernel: Kernel, batch: GroupBatch, cooperative: bool, exact_orders: ExactMapOrders | None
 ) -> tuple[TargetLists, IntArray, IntArray]:
     """Return the lists of all members; no group gets more entries than it has partitions and claims."""
     counts = batch.topic_partitions
@@ -50,7 +50,7 @@ def _run(
     lists = TargetLists(start, np.empty(room, np.int32), np.empty(room, np.int32), np.zeros(room, np.bool_))
     status, path = np.zeros(batch.groups, np.int32), np.zeros(batch.groups, np.int32)
     cells = 4 * room + 8 * batch.members + len(batch.subscription_topic)
-    run(kernel, arrays(batch, told), cooperative, lists, status, path, cells=cells)
+    run(kernel, arrays(batch, exact_orders), cooperative, lists, status, path, cells=cells)
     return lists, status, path
 
 
@@ -91,7 +91,7 @@ def _look_again(
     """Assign one group with colliding ids, by orders computed key by key, and put its lists in place."""
 
     alone = only(batch, group)
-    found, found_status, _ = _run(kernel, alone, cooperative, told_orders(alone))
+    found, found_status, _ = _run(kernel, alone, cooperative, exact_orders_of(alone))
     status[group] = found_status[0]
     if found_status[0] != Status.OK:
         return lists
@@ -116,7 +116,7 @@ PER_MEMBER = (
 )
 
 
-def told_orders(batch: GroupBatch) -> ExactMapOrders:
+def exact_orders_of(batch: GroupBatch) -> ExactMapOrders:
     """Return the orders in which Kafka iterates over the members and topics of a batch of one group."""
     walk = _walk(batch.member_hash, batch.member_rank, range(batch.members))
     named: dict[int, None] = {}

@@ -37,17 +37,22 @@ NOBODY = -2
 @kernel
 def rebalance(h: Holdings, initializing: bool) -> int:
     """Move newly assigned partitions, then any; undo all if a group that existed is no better off: a Status."""
+    # AbstractStickyAssignor.balance. Loads at most one apart are balanced whatever the subscriptions (`isBalanced`).
     if h.flag[STRICT] == 0 and _spread(h) <= 1:
         return OK
     mv = no_movements(h.slots)
     first = h.first.copy()
     after = h.after.copy()
     size = h.size.copy()
+    # What was just handed out moves first: its owner has not fetched from it yet. Once a member must give up something
+    # anyway (Kafka's `revocationRequired`), that detour saves nothing, and Kafka skips it.
     if h.flag[REVOCATION] == 0:
         _reassign(h, mv, True)
     moved = _reassign(h, mv, False)
     if mv.state[2] == 1:
         return NOT_EMULATED
+    # KIP-54's second goal: a group that had an assignment keeps it unless the moves made it more even
+    # (`getBalanceScore`). A first assignment has nothing to keep.
     if not initializing and moved and _score(h, h.size) >= _score(h, size):
         h.first[:] = first
         h.after[:] = after
@@ -89,6 +94,7 @@ def _score(h: Holdings, size: LongArray) -> int:
     score = 0
     for at in range(n):
         score += (2 * at - n + 1) * int(sizes[at])
+    # `getBalanceScore` adds in an int, and may overflow.
     return ((score + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
@@ -113,7 +119,7 @@ def _pass(h: Holdings, mv: Movements, only_fresh: bool, tree: LongArray, leaf: I
     most = heaviest(h)
     moves = 0
     for topic in h.topics:
-        if h.subscriber_count[topic] < 2:
+        if h.subscriber_count[topic] < 2:  # `canParticipateInReassignment`: one potential owner, so it stays
             continue
         least = _least(h, topic)
         if len(h.previous) == 0 and most <= least // n + 1:
@@ -141,6 +147,8 @@ def _better(h: Holdings, slot: int, least: int) -> int:
     """Return the better owner: the previous one, or the subscriber with the fewest partitions; else NONE."""
     n = len(h.size)
     size = h.size[h.owner[slot]]
+    # KIP-341: with generations in the claims, the owner of an earlier generation is known; it may still have state, so
+    # `performReassignments` asks whether it is lighter by two before it looks for the lightest subscriber.
     if len(h.previous) > 0:
         previous = h.previous[slot]
         if previous != NONE and size > h.size[previous] + 1:
@@ -186,6 +194,8 @@ def _update(h: Holdings, topic: int, tree: LongArray, leaf: IntArray, place: int
 @kernel
 def shift(h: Holdings, mv: Movements, topic: int, slot: int, target: int) -> int:
     """Move the partition, or the one that returns in its place; return the place that it came from."""
+    # `reassignPartition` moves what `getTheActualPartitionToBeMoved` names, so that no two partitions of a topic cross
+    # between two members (KIP-54: otherwise it would not be sticky).
     really = to_move_instead(mv, h.base, h.g.topic_hash, topic, slot, h.owner[slot], target)
     source = int(h.owner[really])
     move(h, really, target)
@@ -206,6 +216,8 @@ def pass_strictly(h: Holdings, mv: Movements, only_fresh: bool) -> int:
             target = _target(h, topic, slot)
             if target == NONE:
                 continue
+            # `performReassignments` asks `isBalanced` before each partition. With a partition that was handed out twice
+            # it may say so while some partition could still move, and the pass ends there.
             if _balanced(h) or h.flag[STATUS] != 0:
                 return moves
             if target == NOBODY:
@@ -229,6 +241,7 @@ def _target(h: Holdings, topic: int, slot: int) -> int:
     rack = h.g.member_rack[h.member_at[owner]]
     number = slot - h.base[topic]
     verdict = NONE
+    # KIP-881: an owner near a replica gives the partition up only to another one near it, if there is one.
     if h.racked and rack != NONE and has_replica(h.g, topic, number, rack):
         verdict = _first_lighter(h, topic, slot, True)
     if verdict == NONE:
@@ -387,6 +400,7 @@ def to_move_instead(
     mv: Movements, base: LongArray, topic_hash: IntArray, topic: int, slot: int, source: int, target: int
 ) -> int:
     """Return the slot that really moves when `slot` of `topic` is to move from source to target."""
+    # A partition that moved before counts from where it began: a -> b -> c is one move from a to c.
     if mv.set_of[slot] != NONE:
         source = mv.set_source[mv.set_of[slot]]
     back = _find(mv, topic, target, source)

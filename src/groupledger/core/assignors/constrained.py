@@ -187,7 +187,7 @@ def constrained(d: ScratchSpace, group: int, g: GroupView, members: IntArray, co
     d.base[: g.topics + 1] = claims.base
     for at in range(len(topics)):
         d.place[topics[at]] = at
-    d.order[: g.members] = g.told.keep if len(g.told.keep) > 0 else members
+    d.order[: g.members] = g.exact_orders.claims if len(g.exact_orders.claims) > 0 else members
     _clear_slots(d, claims.total)
     _void(g, claims, racked)
     _mark_claims(d, g, claims)
@@ -231,7 +231,7 @@ def _alike(d: ScratchSpace, first: int, members: int) -> bool:
 
 @kernel
 def _lay_out(d: ScratchSpace, group: int, subscription: int) -> int:
-    """Number the slots, and the topics by name; return how many topics to deal. NONE if a topic is named twice."""
+    """Assign numbers to slots, and sort topics by name: return how many to deal. NONE if a topic is named twice."""
     row = d.topic_start[group]
     topics = d.topic_start[group + 1] - row
     base = d.base

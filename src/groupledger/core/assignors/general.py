@@ -48,6 +48,7 @@ def general(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists
     fill(h)
     _settle_active(g, claims, h)
     status = rebalance(h, initializing)
+    # CooperativeStickyAssignor adjusts the answer afterwards; the general algorithm leaves it no map of transfers.
     if status == OK:
         _write(g, claims, h, out)
         if cooperative:
@@ -153,6 +154,8 @@ def _keep_owned(g: GroupView, claims: Claims, h: Holdings) -> None:
             slot = slot_of(g, claims.base, claims.phantom, topic, g.claim_partition[claim])
             if slot == NONE or claims.dropped[claim - g.claim_start[0]]:
                 continue
+            # A claim to a topic that the member no longer names is dropped, and one far from its rack (KIP-881). Kafka
+            # sets `revocationRequired`.
             if stamp[topic] != place or (h.racked and far_from(g, member, topic, g.claim_partition[claim])):
                 h.flag[REVOCATION] = 1
             else:
@@ -200,6 +203,7 @@ def _note_previous(g: GroupView, claims: Claims, h: Holdings) -> None:
             slot = slot_of(g, claims.base, claims.phantom, g.claim_topic[claim], g.claim_partition[claim])
             if slot == NONE or slot >= h.total:
                 continue
+            # KIP-341: of several older claims the latest generation counts, and of equal ones the first in the map.
             known = h.previous[slot]
             if known == NONE or claims.generation[member] > claims.generation[h.member_at[known]]:
                 h.previous[slot] = place
@@ -209,6 +213,8 @@ def _note_previous(g: GroupView, claims: Claims, h: Holdings) -> None:
 def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
     """Deactivate members that have all they can have, none of it contended; they take no part in reassignment."""
     for place in range(g.members):
+        # `canConsumerParticipateInReassignment`: a member that lacks something may gain. One that has all it can have
+        # takes part only if another member could take one of its partitions.
         if h.size[place] < h.most[place]:
             continue
         contended = False
@@ -218,6 +224,8 @@ def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
             contended = h.subscriber_count[_topic_of(g, claims, h, slot)] >= 2
             node = h.after[node]
         h.active[place] = contended
+    # Kafka looks the earlier owner up among the active members, and dereferences null if it is none: such a group is
+    # followed step by step.
     for topic in h.topics:
         for slot in range(h.base[topic], h.base[topic + 1] if len(h.previous) > 0 else 0):
             place = h.previous[slot]

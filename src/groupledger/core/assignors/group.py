@@ -23,8 +23,8 @@ SPARSE = 4  # above this many ranks per item to sort, a counting sort would most
 class ExactMapOrders(NamedTuple):
     """Orders of one group that were computed outside the kernels, see `colliding_ids`; empty arrays otherwise."""
 
-    walk: IntArray  # members, in iteration order of the leader's map of subscriptions
-    keep: IntArray  # members, in iteration order of the map of claims, which is filled in the order of `walk`
+    subscriptions: IntArray  # members, in iteration order of the leader's map of subscriptions
+    claims: IntArray  # members, in iteration order of the map of claims, which is filled in that order
     topics: IntArray  # topics with partitions, in iteration order of `partitionsPerTopic`
 
 
@@ -51,7 +51,7 @@ class Arrays(NamedTuple):
     rack_start: LongArray
     rack_code: IntArray
     rack_topic_start: LongArray
-    told: ExactMapOrders
+    exact_orders: ExactMapOrders
 
 
 class GroupView(NamedTuple):
@@ -77,16 +77,18 @@ class GroupView(NamedTuple):
     rack_topic_start: LongArray
     rack_start: LongArray
     rack_code: IntArray
-    told: ExactMapOrders
+    exact_orders: ExactMapOrders
 
 
-def arrays(batch: GroupBatch, told: ExactMapOrders | None = None) -> Arrays:
+def arrays(batch: GroupBatch, exact_orders: ExactMapOrders | None = None) -> Arrays:
     """Convert the batch for a kernel."""
     nothing, none = np.zeros(0, np.int64), np.zeros(0, np.int32)
     values: dict[str, Any] = {name: getattr(batch, name, None) for name in Arrays._fields}
     values |= {name: nothing for name in ("rack_start", "rack_topic_start") if values[name] is None}
     values |= {"rack_code": none} if batch.rack_code is None else {}
-    return Arrays(**values | {"told": ExactMapOrders(none, none, none) if told is None else told})
+    return Arrays(
+        **values | {"exact_orders": ExactMapOrders(none, none, none) if exact_orders is None else exact_orders}
+    )
 
 
 @kernel
@@ -117,15 +119,15 @@ def group_at(b: Arrays, index: int) -> GroupView:
         b.rack_topic_start[t:u],
         b.rack_start,
         b.rack_code,
-        b.told,
+        b.exact_orders,
     )
 
 
 @kernel
 def walk_members(g: GroupView, order: IntArray) -> int:
     """Fill `order` with members in iteration order of the leader's subscription map; TREE if that is not emulated."""
-    if len(g.told.walk) > 0:
-        order[:] = g.told.walk
+    if len(g.exact_orders.subscriptions) > 0:
+        order[:] = g.exact_orders.subscriptions
         return 0
     for member in range(g.members):
         order[member] = member
@@ -138,9 +140,9 @@ def walk_topics(g: GroupView, members: IntArray, order: IntArray) -> int:
 
     Kafka collects all subscribed topics in a hash set, member by member, then copies those with metadata to a map.
     """
-    if len(g.told.walk) > 0:
-        order[: len(g.told.topics)] = g.told.topics
-        return len(g.told.topics)
+    if len(g.exact_orders.subscriptions) > 0:
+        order[: len(g.exact_orders.topics)] = g.exact_orders.topics
+        return len(g.exact_orders.topics)
     seen = np.zeros(g.topics, np.bool_)
     count = 0
     before = -1
@@ -194,7 +196,7 @@ def sort_by_rank(rank: IntArray, order: IntArray, count: int) -> None:
 
 @kernel
 def _sort_many(rank: IntArray, order: IntArray, count: int) -> None:
-    """Counting sort if ranks are dense, as they are for ids, else comparison sort (few out of many)."""
+    """Sort by counting if ranks are dense, as they are for ids, else by comparison (few out of many)."""
     named = rank[order[:count]]
     ranks = named.max() + 1
     if ranks > SPARSE * count or named.min() < 0:

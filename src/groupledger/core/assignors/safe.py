@@ -1,9 +1,9 @@
 """Mode `safe`, for planning: drop claims that cannot be true, and make groups settle in two rounds.
 
 Kafka trusts claims: a claim to a partition that is gone makes it fail or hand out partitions twice; an older claim may
-give a partition to a member that does not subscribe. `doubts` tells what was dropped, and why.
+give a partition to a member that does not subscribe. `doubts` says what was dropped, and why.
 
-Kafka's general algorithm remembers no target: partitions that wait for a revocation are dealt anew in the second
+Kafka's general algorithm remembers no target: partitions that wait for a revocation are dealt again in the second
 round, which may move another partition and so need a third round. `settle_in_two_rounds` simulates the rounds first.
 If the group would change its target later, it gets that later target from the first round on (decision 0026).
 """
@@ -94,7 +94,7 @@ def doubts(batch: GroupBatch, *, cooperative: bool) -> IntArray:
     doubt[~_subscribed(batch, member, topic)] = Doubt.NOT_SUBSCRIBED
     doubt[~there] = Doubt.NO_SUCH_PARTITION
     left = np.flatnonzero(doubt == Doubt.NONE)
-    _, slot = np.unique(_key(topic[left], batch.claim_partition[left]), return_inverse=True)
+    _, slot = np.unique((topic[left] << 32) + batch.claim_partition[left], return_inverse=True)
     doubt[left] = _rivalry(slot, member[left], generations(batch, cooperative=cooperative)[member[left]])
     return doubt
 
@@ -134,10 +134,6 @@ def _topic_rows(batch: GroupBatch, member: LongArray, topic: IntArray) -> LongAr
     """Convert local topics of members' groups to rows of the batch's topics."""
     group = ragged.owners(batch.member_start)[member]
     return batch.topic_start[group] + topic
-
-
-def _key(topic: LongArray, partition: IntArray) -> LongArray:
-    return (topic << 32) + partition
 
 
 def without_claims(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:

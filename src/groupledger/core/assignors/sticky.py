@@ -26,7 +26,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
     """Assign every group of the batch into `every`."""
     d = scratch_space(b, every)
     for index in range(len(b.member_start) - 1):
-        if len(b.told.walk) == 0 and plain(d, index):
+        if len(b.exact_orders.subscriptions) == 0 and plain(d, index):
             path[index] = CONSTRAINED
             continue
         g = group_at(b, index)

@@ -1,4 +1,4 @@
-"""Tell what Kafka's sticky assignors report besides the assignment, for a batch of one group.
+"""Compute what Kafka's sticky assignors report beside the assignment, for a batch of one group.
 
 `transferring` is `partitionsTransferringOwnership()` of kafka-clients 4.4.0: partitions given to one
 member while another still holds them. `is_sticky` is `isSticky()`: no two members swapped partitions of a topic.
@@ -42,9 +42,9 @@ def transferring(name: str, batch: GroupBatch, answer: AssignmentBatch, *, mode:
 def is_sticky(name: str) -> bool | None:
     """Return True for the sticky assignors, None for the others.
 
-    Kafka's answer would be False if partitions of one topic went from a to b and others from b to a. It cannot happen:
-    before a partition goes from a to b, one that went from b to a returns instead and is removed from the record
-    (`movements.to_move_instead`). The constrained algorithm never moves an assigned partition.
+    Kafka's answer would be False if partitions of one topic went from a to b and others from b to a. None do: before a
+    partition goes from a to b, one that went from b to a returns instead and is removed from the record
+    (`balance.to_move_instead`). The constrained algorithm never moves an assigned partition.
     """
     return True if BY_NAME[name].sticky else None
 
@@ -53,6 +53,7 @@ def _moving_eagerly(batch: GroupBatch, mode: str) -> NDArray[np.bool_]:
     """Mark transfers of `sticky`, which hands over at once: the kernel marks what another member claimed."""
     if mode == "safe":
         batch = without_claims(batch, doubts(batch, cooperative=False) == Doubt.NONE)
+    # StickyAssignor has no map of transfers of its own: it inherits the one that the constrained algorithm fills.
     lists, _, _ = lists_of(sticky_groups, batch, False)
     return lists.withheld[: lists.start[-1]]
 

@@ -83,7 +83,7 @@ def last_words(stderr: bytes | bytearray) -> str:
     return f"; at the end of its stderr: {words}" if words else ""
 
 
-def told(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return class and message of an exception; even its message may run foreign code."""
     try:
         return f"{type(error).__name__}: {error}"
@@ -97,7 +97,7 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
     except MemoryError:
         raise
     except RAISED as error:  # foreign code may fail in any way, in one group
-        return refused("ASSIGNOR_RAISED", f"{name} raised {shown(told(error))}; expected an answer for any group")
+        return refused("ASSIGNOR_RAISED", f"{name} raised {shown(error_text(error))}; expected an answer for any group")
     most = MORE_THAN_THERE_IS + 4 * (sum(group.topics.values()) + len(group.members))
     try:
         both = answer if isinstance(answer, Answer) else Answer(answer, answer)
@@ -105,9 +105,9 @@ def _call(name: str, function: Callable[[Group], Any], group: Group) -> Finding:
     except MemoryError:
         raise
     except (TypeError, ValueError, AttributeError) as error:
-        words = told(error).partition(": ")[2]
+        words = error_text(error).partition(": ")[2]
     except RAISED as error:  # reading the answer runs foreign code, too
-        words = f"reading it raised {told(error)}"
+        words = f"reading it raised {error_text(error)}"
     return refused(
         "ASSIGNOR_ANSWER_MALFORMED",
         f"{name} answered {shown(type(answer).__name__)}: {shown(words)}; "

@@ -29,10 +29,10 @@ from groupledger.core.custom.calls import (
     Unusable,
     call_all,
     call_twice,
+    error_text,
     last_words,
     refused,
     shown,
-    told,
 )
 from groupledger.core.custom.group import CustomLimits, Group, Protocol
 from groupledger.core.custom.messages import READ, dumped, keep_end, line, parsed, read_group, write_finding
@@ -60,7 +60,11 @@ def main() -> NoReturn:
         try:
             function, described = _load(settings["source"], digest=settings["digest"])
         except BaseException as error:  # noqa: BLE001  # a foreign module may fail in any way during its import
-            words = str(error) if isinstance(error, Unusable) else f"cannot import {settings['source']}: {told(error)}"
+            words = (
+                str(error)
+                if isinstance(error, Unusable)
+                else f"cannot import {settings['source']}: {error_text(error)}"
+            )
             writer.write(line({"nonce": settings["nonce"], "fault": words}))
             os._exit(0)
         writer.write(line({"nonce": settings["nonce"], "described": described}))
@@ -92,8 +96,8 @@ def _load(source: str, *, digest: bool) -> tuple[Callable[..., Any], dict[str, A
     name = getattr(function, "assignor_name", None)
     if name is not None and not isinstance(name, str):
         raise Unusable(f"the name of {source} is {name!r}; expected a text or None")
-    told_digest = _digest(function) if digest else ""
-    return function, {"protocols": supported, "name": name and str.__str__(name), "digest": told_digest}
+    source_digest = _digest(function) if digest else ""
+    return function, {"protocols": supported, "name": name and str.__str__(name), "digest": source_digest}
 
 
 def _digest(function: Callable[..., Any]) -> str:
@@ -214,7 +218,7 @@ class _Fork:
         except MemoryError:
             return write_finding(refused("ASSIGNOR_OUT_OF_MEMORY", self._too_much()))
         except BaseException as error:  # noqa: BLE001  # KeyboardInterrupt and whatever else foreign code raises
-            words = f"{self.name} raised {shown(told(error))}; expected an answer for any group"
+            words = f"{self.name} raised {shown(error_text(error))}; expected an answer for any group"
             return write_finding(refused("ASSIGNOR_RAISED", words))
 
     def _too_much(self) -> str:

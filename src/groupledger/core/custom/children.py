@@ -119,12 +119,12 @@ class Child:
         """Return the next answer."""
         text = self._next_line(self.limits.seconds + grace_seconds)
         try:
-            told = parsed(text)
+            answer = parsed(text)
         except ValueError as error:
             raise Gone("wrote something else than an answer") from error
-        if told.get("nonce") != nonce:
+        if answer.get("nonce") != nonce:
             raise Gone("answered something that it was not asked")
-        return told
+        return answer
 
     def _next_line(self, seconds: int) -> bytes:
         """Read a line while writing what is queued, so that neither side blocks the other."""
@@ -178,9 +178,9 @@ class Child:
         os.close(self.answers)
 
 
-def _described(told: dict[str, Any], source: str) -> Described:
-    fault: Any = told.get("fault")
-    said: Any = told.get("described")
+def _described(answer: dict[str, Any], source: str) -> Described:
+    fault: Any = answer.get("fault")
+    said: Any = answer.get("described")
     if type(fault) is str:
         raise Unusable(printable(fault))
     try:

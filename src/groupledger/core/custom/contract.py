@@ -191,10 +191,10 @@ def groups(batch: GroupBatch, texts: Texts) -> list[Group]:
 def _group(batch: GroupBatch, texts: Texts, members: range, topics: range, generations: list[int]) -> Group:
     names = [texts.topics[at] for at in topics]
     counts = batch.topic_partitions[topics.start : topics.stop].tolist()
-    told = tuple(_member(batch, texts, at, names, generations[at]) for at in members)
-    subscribed = {topic for member in told for topic in member.topics}
+    given = tuple(_member(batch, texts, at, names, generations[at]) for at in members)
+    subscribed = {topic for member in given for topic in member.topics}
     return Group(
-        told,
+        given,
         {name: count for name, count in zip(names, counts, strict=True) if count != NONE and name in subscribed},
     )
 

@@ -80,9 +80,9 @@ def _write_member(member: Member) -> list[Any]:
     return [member.member_id, member.topics, member.owned, *place]
 
 
-def read_group(told: dict[str, Any]) -> Group:
+def read_group(message: dict[str, Any]) -> Group:
     """Read a group written by `write_group`."""
-    return Group(tuple(_read_member(*each) for each in told["members"]), told["topics"])
+    return Group(tuple(_read_member(*each) for each in message["members"]), message["topics"])
 
 
 def _read_member(
@@ -115,33 +115,33 @@ def _write_plan(plan: SortedPartitions) -> dict[str, dict[str, list[int]]]:
     }
 
 
-def read_findings(told: Any, groups: int) -> list[Finding]:
+def read_findings(message: Any, groups: int) -> list[Finding]:
     """Read one finding per group; ValueError for anything else."""
-    if len(_list(told)) != groups:
-        raise ValueError(f"{len(told)} answers for {groups} groups")
-    return [_read_finding(_object(each)) for each in told]
+    if len(_list(message)) != groups:
+        raise ValueError(f"{len(message)} answers for {groups} groups")
+    return [_read_finding(_object(each)) for each in message]
 
 
-def _read_finding(told: dict[str, Any]) -> Finding:
-    complaints = _list(told.get("complaints"))
-    if told.keys() != {"assigned", "target", "complaints"}:
+def _read_finding(message: dict[str, Any]) -> Finding:
+    complaints = _list(message.get("complaints"))
+    if message.keys() != {"assigned", "target", "complaints"}:
         raise ValueError("an answer has other fields")
-    assigned = _read_plan(told["assigned"])
-    target = assigned if told["target"] is None else _read_plan(told["target"])
+    assigned = _read_plan(message["assigned"])
+    target = assigned if message["target"] is None else _read_plan(message["target"])
     return Finding(assigned, target, tuple(map(_complaint, complaints)))
 
 
-def _complaint(told: Any) -> Complaint:
-    code, words = _list(told)
+def _complaint(message: Any) -> Complaint:
+    code, words = _list(message)
     if type(code) is not str or code not in CALL_CODES or type(words) is not str:
         raise ValueError("a complaint of no known code")
     return Complaint(code, printable(words))
 
 
-def _read_plan(told: Any) -> SortedPartitions:
+def _read_plan(message: Any) -> SortedPartitions:
     plan = {}
-    for member_id in sorted(_object(told)):
-        lists = _object(told[member_id])
+    for member_id in sorted(_object(message)):
+        lists = _object(message[member_id])
         own = [TopicPartition(topic, _whole(each)) for topic in lists for each in _list(lists[topic])]
         if own:
             plan[member_id] = tuple(sorted(own))

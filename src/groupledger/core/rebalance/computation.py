@@ -98,8 +98,8 @@ def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, sub
     least = np.full(len(choice.chosen), np.iinfo(np.int32).max, np.int32)
     np.minimum.at(least, snapshots.topic_group[there], count[there])
     beyond = slots.partition[step.unassigned] >= least[group]
-    told = np.where(beyond, Reason.BEYOND_LEAST_COUNT, Reason.OWNER_NOT_SUBSCRIBED)
-    return np.where(joins, told, step.reason).astype(np.int32)
+    rule = np.where(beyond, Reason.BEYOND_LEAST_COUNT, Reason.OWNER_NOT_SUBSCRIBED)
+    return np.where(joins, rule, step.reason).astype(np.int32)
 
 
 def _assigned(
@@ -265,7 +265,7 @@ def _scattered(
 def _number(
     snapshots: Snapshots, subscribed: Subscribed, basis: NamedLists, answer: _Answers
 ) -> tuple[Slots, _Numbered]:
-    """Number slots for everything that is named; return lists grouped by topic, without repetitions."""
+    """Assign slots to everything that is named; return lists grouped by topic, without repetitions."""
     views = snapshots.topics
     topics = Topics(snapshots.topic_group, views.now, views.gone, subscribed.any())
     named = [basis, snapshots.held, snapshots.recorded, snapshots.goal, answer.target, answer.assigned]

@@ -173,14 +173,14 @@ def _most_kept(moving: Moving, keepable: MemberSlots) -> LongArray:
 
 
 def _reached(moving: Moving, lists: MemberSlots, least: LongArray, among: Mask) -> Mask:
-    """Tell in which groups `lists` are a balanced assignment of all partitions that moves no more than `least`."""
+    """Return in which groups `lists` are a balanced assignment of all partitions that moves no more than `least`."""
     lists = lists.only(among[moving.slots.group[lists.slot]])
     found: Mask = among & is_balanced(moving, lists)
     return found & (moves(moving.party, moving.slots, moving.held, lists) <= least)
 
 
 def is_balanced(moving: Moving, lists: MemberSlots) -> Mask:
-    """Tell in which groups `lists` give each partition to one subscriber, and are balanced: [G]."""
+    """Return in which groups `lists` give each partition to one subscriber, and are balanced: [G]."""
     slots, subscribed = moving.slots, moving.subscribed
     topic = slots.topic[lists.slot]
     load = ragged.lengths(lists.start)
@@ -248,7 +248,7 @@ def _holdings(held: MemberSlots, of_class: LongArray) -> Holders:
 
 
 def _numbered(kinds: list[int], busy: list[bool], classes: tuple[Class, ...], held: Holders) -> MoveProblem:
-    """Number the members by what they subscribe to and hold, so that groups that differ in names are one problem."""
+    """Order members by what they subscribe to and hold, so that groups that differ in names are one problem."""
     own: dict[int, list[tuple[int, int, int]]] = {}
     for (of_class, members), partitions in held.items():
         for member in members:
@@ -271,7 +271,7 @@ def _numbered(kinds: list[int], busy: list[bool], classes: tuple[Class, ...], he
 
 # State how few partitions of one group must move as a problem, and solve it greedily, without a search.
 #
-# Partitions are told apart only by who subscribes to their topic (a "class") and by who holds them.
+# Partitions are distinguished only by who subscribes to their topic (a "class") and by who holds them.
 
 MOST_LOOKS = 500_000
 """Arcs x steps of `kept_by_repair`: about a tenth of a second."""

@@ -103,7 +103,7 @@ UNLESS_NEIGHBOURS = {
     Verdict.EXACT_NEWER_TOPICS: Verdict.EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS,
     Verdict.EXACT_RECORDED_TOPICS: Verdict.EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS,
 }
-"""The meaning of equality if the answer is exact unless bucket neighbours compete (`server.certainty`)."""
+"""The meaning of equality if the answer is exact unless bucket neighbours compete (`server.judgement.certainty`)."""
 
 OTHER_RELEASE = {
     "before 2.4": Verdict.OTHER_RELEASE_BEFORE_2_4,

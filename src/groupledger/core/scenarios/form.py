@@ -312,15 +312,15 @@ def group_of(scenario: dict[str, Any]) -> Group:
     """Convert a well-formed scenario to one group in plain values, with the subscribed topics."""
     members = tuple(
         Member(
-            member_id=told["id"],
-            topics=tuple(told["topics"]),
-            owned=tuple(TopicPartition(*pair) for pair in told.get("owned") or []),
-            generation=_stated_generation(told),
-            group_instance_id=told.get("instance_id"),
-            rack=told.get("rack") or None,
-            user_data=None if told.get("user_data") is None else base64.b64decode(told["user_data"]),
+            member_id=each["id"],
+            topics=tuple(each["topics"]),
+            owned=tuple(TopicPartition(*pair) for pair in each.get("owned") or []),
+            generation=_stated_generation(each),
+            group_instance_id=each.get("instance_id"),
+            rack=each.get("rack") or None,
+            user_data=None if each.get("user_data") is None else base64.b64decode(each["user_data"]),
         )
-        for told in scenario["members"]
+        for each in scenario["members"]
     )
     subscribed = {topic for member in members for topic in member.topics}
     return Group(members, {name: count for name, count in scenario["topics"].items() if name in subscribed})

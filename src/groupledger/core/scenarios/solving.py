@@ -79,7 +79,7 @@ def solve(
         return solve_by_client(scenario)
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
-    return _result(scenario, encoded, answer) | _told(scenario, encoded, answer, mode)
+    return _result(scenario, encoded, answer) | _reports(scenario, encoded, answer, mode)
 
 
 def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
@@ -182,19 +182,19 @@ def _listed(
     return {"id": scenario.get("id"), "assignment": lists}
 
 
-def _told(scenario: dict[str, Any], encoded: EncodedGroups, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:
+def _reports(scenario: dict[str, Any], encoded: EncodedGroups, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:
     """Return what else the scenario asks for: `transferring` as [topic, partition, to_member] by name and number."""
-    told: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     if answer.status[0] != Status.OK:
-        return told
+        return extra
     if scenario.get("transferring"):
         rows = transferring(scenario["assignor"], encoded.batch, answer, mode=mode)
-        told["transferring"] = rows and sorted(
+        extra["transferring"] = rows and sorted(
             [encoded.topics[topic], partition, scenario["members"][to]["id"]] for topic, partition, to in rows
         )
     if scenario.get("is_sticky"):
-        told["is_sticky"] = is_sticky(scenario["assignor"])
-    return told
+        extra["is_sticky"] = is_sticky(scenario["assignor"])
+    return extra
 
 
 def _stream_join(encoded: EncodedGroups, answer: AssignmentBatch) -> dict[str, Any]:
@@ -207,14 +207,14 @@ def _stream_join(encoded: EncodedGroups, answer: AssignmentBatch) -> dict[str, A
 
 def _unreadable(scenario: dict[str, Any]) -> dict[str, Any]:
     """Explain why members' user data is not KIP-315's: they count as remembering nothing (decision 0022)."""
-    told = {}
+    extra = {}
     for member in scenario["members"]:
         try:
             if member.get("user_data") is not None:
                 read_memory(base64.b64decode(member["user_data"]))
         except Fault as fault:
-            told[member["id"]] = f"{fault.code}: {fault.message}"
-    return {"unreadable": told} if told else {}
+            extra[member["id"]] = f"{fault.code}: {fault.message}"
+    return {"unreadable": extra} if extra else {}
 
 
 # Solve a group given as one JSON scenario, for `solve` with `server-uniform`, `server-range` and `server-simple`.
@@ -276,8 +276,8 @@ def read(scenario: Mapping[str, Any]) -> ServerGroup:
 
 def _names(scenario: Mapping[str, Any]) -> dict[TopicId, str]:
     """Return the names of topics, of deleted ones too, by their ids."""
-    told = {name: fact["id"] for name, fact in scenario["topics"].items()} | (scenario.get("deleted") or {})
-    return {_id(text): name for name, text in told.items()}
+    extra = {name: fact["id"] for name, fact in scenario["topics"].items()} | (scenario.get("deleted") or {})
+    return {_id(text): name for name, text in extra.items()}
 
 
 def _member(member: Mapping[str, Any], ids: Mapping[str, TopicId]) -> ServerMember:

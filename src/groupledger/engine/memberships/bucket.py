@@ -153,7 +153,7 @@ def _group_rows(assignors: Column, scope: LongArray, faults: Faults) -> pa.Table
     groups = len(scope)
     chosen = assignors.dictionary_encode()
     joined = [BY_NAME[name].protocol_name if name in BY_NAME else name for name in chosen.dictionary.to_pylist()]
-    told = [faults.get(at, (None, None)) for at in range(groups)]
+    causes = [faults.get(at, (None, None)) for at in range(groups)]
     return _rows(
         r.GROUP_ROW,
         groups,
@@ -166,8 +166,8 @@ def _group_rows(assignors: Column, scope: LongArray, faults: Faults) -> pa.Table
             c.ASSIGNOR: pa.array(joined, pa.string()).take(chosen.indices),
             r.CHOSEN: assignors,
             c.PREVIOUS_SNAPSHOT_ID: _snapshots(BEFORE, groups),
-            r.FAULT_CODE: pa.array([code for code, _ in told], pa.string()),
-            r.FAULT_MESSAGE: pa.array([message for _, message in told], pa.string()),
+            r.FAULT_CODE: pa.array([code for code, _ in causes], pa.string()),
+            r.FAULT_MESSAGE: pa.array([message for _, message in causes], pa.string()),
         },
     )
 
@@ -418,7 +418,7 @@ def _next_round(decoded: DecodedBucket, result: Rebalances, groups: np.ndarray) 
     return Parts(rows.combine_chunks(), members.combine_chunks(), decoded.groups.slice(0, 0))
 
 
-# Find the groups whose rows cannot be used, each with the first thing that is wrong; the others go on.
+# Find the groups whose rows cannot be used, each with the first thing that is wrong; the others are computed.
 
 Faults = dict[int, tuple[str, str]]
 """Code and message by group."""
@@ -655,9 +655,9 @@ def _add_twice(table: pa.Table, wrong: dict[tuple[int, str], tuple[str, str]]) -
     key = itemgetter(*names)
     rows = table.filter(pa.array(again)).select([*names, c.PARTITION_COUNT, c.RACKS]).to_pylist()
     for (scope, name), same in groupby(sorted(rows, key=key), key):
-        told = [(each[c.PARTITION_COUNT], each[c.RACKS]) for each in same]
-        if any(each != told[0] for each in told):
-            counts = sorted({count for count, _ in told if count is not None})
+        variants = [(each[c.PARTITION_COUNT], each[c.RACKS]) for each in same]
+        if any(each != variants[0] for each in variants):
+            counts = sorted({count for count, _ in variants if count is not None})
             said = f"partition counts {' and '.join(map(str, counts))}" if len(counts) > 1 else "different racks"
             wrong.setdefault(
                 (int(scope), name), (GroupCode.TOPIC_TWICE, f"topic {name!r} has {said}; expected one row")

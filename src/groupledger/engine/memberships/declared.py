@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 BY = (c.CLUSTER_ID, c.GROUP_ID, c.OBSERVED_AT)
-"""What groups are told apart by, unless the caller says otherwise: those of these that the members have."""
+"""What distinguishes groups, unless the caller says otherwise: those of these columns that the members have."""
 
 OWNED, GENERATION, RACK, PARTITIONS, RACKS = "owned", "generation", "rack", "partitions", "racks"
 ASSIGNOR = "assignor"
@@ -141,7 +141,7 @@ GROUP_NAMES, REFUSAL_NAMES, MEMBER_NAMES = (
 RESULT_NAMES = (*GROUP_NAMES, *REFUSAL_NAMES, MEMBERS_OF_GROUP)
 """Of `Assigned.result`: a row a group with its members in it, refused or not, after the columns of `by`."""
 
-# Tell what a column of anybody's table may be, and bring it into one Arrow form: no Python object a row.
+# State what a column of any table may be, and bring it into one Arrow form: no Python object a row.
 
 t = pa.types
 INT32_MAX = 2**31 - 1
@@ -271,7 +271,7 @@ def any_of(start: LongArray, mask: Mask) -> Mask:
 
 
 def numbered(keys: list[Column]) -> tuple[LongArray, LongArray]:
-    """Number rows by their keys: numbers rise with the keys, null first; and a row of each number."""
+    """Assign numbers to rows by their keys: numbers rise with the keys, null first; and a row of each number."""
     number = np.zeros(len(keys[0]), np.int64)
     for key in keys:
         dictionary = key.dictionary_encode()

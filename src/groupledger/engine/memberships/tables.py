@@ -122,7 +122,8 @@ def of_pandas(frame: Any, name: str) -> pa.Table:
 
 
 def _column_of(values: Any) -> pa.Array:
-    if not _is_nested(values):
+    first = next((each for each in values if each is not None), None) if values.dtype == object else None
+    if not (isinstance(first, dict | list | tuple) or hasattr(first, "tolist")):
         return pa.Array.from_pandas(values)
     plain_values = [_without_arrays(each) for each in values]
     if not any(isinstance(each, dict) for each in plain_values):
@@ -141,12 +142,6 @@ def _without_arrays(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return [_without_arrays(each) for each in value]
     return value
-
-
-def _is_nested(values: Any) -> bool:
-    """Return whether the first value that is not missing is a list, an array or a dictionary."""
-    first = next((each for each in values if each is not None), None) if values.dtype == object else None
-    return isinstance(first, dict | list | tuple) or hasattr(first, "tolist")
 
 
 def as_pandas(table: pa.Table) -> pd.DataFrame:

@@ -48,7 +48,7 @@ def assignor_udf(
     """Return a function for `groupBy(..).applyInPandas`: one assignor on each group; results have `ASSIGNOR_SCHEMA`.
 
     A row is a member, with the columns of `MEMBERS` and `topic_partition_counts` (a map of topic to partition count).
-    Groups are told apart by those of `cluster_id`, `group_id` and `observed_at` that are there, so a call may have
+    Groups are distinguished by those of `cluster_id`, `group_id` and `observed_at` that are there, so a call may have
     several. A call costs about 30 ms whatever its groups: `groupledger.assign` takes thousands of them a call.
 
         members.groupBy("group_id").applyInPandas(assignor_udf("cooperative-sticky"), ASSIGNOR_SCHEMA)
@@ -138,10 +138,10 @@ def _topics(members: pa.Table, plan: AssignPlan) -> pa.Table:
 
 
 def _flat(rows: pa.Table, plan: AssignPlan) -> pa.Table:
-    """Return a row a member, and one more of each group that has something to say besides."""
+    """Return a row a member, and one more of each group that was refused or has unassigned partitions."""
     members = member_columns(rows, plan.by)
-    told = pc.or_(rows[c.CODE].is_valid(), pc.greater(pc.list_value_length(rows[c.UNASSIGNED_PARTITIONS]), 0))
-    others = rows.filter(told)
+    more = pc.or_(rows[c.CODE].is_valid(), pc.greater(pc.list_value_length(rows[c.UNASSIGNED_PARTITIONS]), 0))
+    others = rows.filter(more)
     beside = {name: others[name] for name in (*plan.by, *d.REFUSAL_NAMES, c.UNASSIGNED_PARTITIONS)}
     return pa.concat_tables([_padded(members, len(members[c.MEMBER_ID])), _padded(beside, len(others))])
 

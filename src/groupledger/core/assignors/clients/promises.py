@@ -1,7 +1,7 @@
 """Check the promises of assignors whose answers vary between calls: Sarama's sticky ones, kafka-go's rack-affinity.
 
 They iterate over Go maps, which have no order: one group may have hundreds of answers, so an answer can only be
-checked against the promise. Other assignors may make the same promise, which cannot be told apart.
+checked against the promise. Other assignors may make the same promise, which cannot be distinguished.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def _resubscribed(group: Group, lists: GivenLists) -> Group:
 def _claimed(member: Member) -> frozenset[TopicPartition]:
     """Return the member's claims, from its subscription or, for `sticky`, from its user data."""
     sent = decode_user_data(member.user_data, STICKY).owned
-    told = (TopicPartition(topic, number) for topic, numbers in sent for number in numbers)
-    return frozenset(member.owned) or frozenset(told)
+    remembered = (TopicPartition(topic, number) for topic, numbers in sent for number in numbers)
+    return frozenset(member.owned) or frozenset(remembered)
 
 
 def keeps_rack_affinity(group: Group, lists: GivenLists) -> bool:

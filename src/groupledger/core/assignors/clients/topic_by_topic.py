@@ -13,7 +13,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from groupledger.core.arrays.batch import GroupBatch
 from groupledger.core.assignors.clients.plan import (
     LeaderPlan,
     known_topics,
@@ -239,7 +238,9 @@ def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPla
     if not group.members:
         return LeaderPlan(failure="no members")
     encoded = encode_group(group, "cooperative-sticky")
-    answer = target_of(_by_code_point(group, encoded.batch, encoded.topics))
+    # C compares code points; Java's order differs beyond U+FFFF.
+    ids = [member.member_id for member in group.members]
+    answer = target_of(replace(encoded.batch, member_rank=_ranks(ids), topic_rank=_ranks(encoded.topics)))
     pairs = [
         TopicPartition(encoded.topics[topic], number)
         for topic, number in zip(answer.target_topic.tolist(), answer.target_partition.tolist(), strict=True)
@@ -260,12 +261,6 @@ def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPla
             for member_id, mine in lists.items()
         }
     )
-
-
-def _by_code_point(group: Group, batch: GroupBatch, topics: list[str]) -> GroupBatch:
-    """Return the batch with members and topics ranked as C compares them; Java's order differs beyond U+FFFF."""
-    ids = [member.member_id for member in group.members]
-    return replace(batch, member_rank=_ranks(ids), topic_rank=_ranks(topics))
 
 
 def _ranks(names: list[str]) -> np.ndarray:

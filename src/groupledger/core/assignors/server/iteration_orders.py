@@ -1,6 +1,6 @@
 """Compute the coordinator's iteration orders before any decision: members, subscriptions, current targets.
 
-An order that a tree bucket decides is flagged and left in insertion order; `exact` computes it key by key.
+An order that a tree bucket decides is flagged and left in insertion order; `TopicKeys` gives it key by key.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs
 
 
 def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> list[tuple[int, int]]:
-    """Return a changed target in iteration order, from the order before and the changes (`record.write_record`)."""
+    """Return a changed target in iteration order, from the order before and the changes (`write_record`)."""
     sets: dict[int, list[int]] = {}
     for topic, partition in held:
         sets.setdefault(topic, []).append(partition)

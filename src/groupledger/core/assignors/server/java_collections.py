@@ -79,7 +79,7 @@ class JavaTable:
     """The table of a HashMap made by `new HashMap(capacity)`; `JavaTable(16)` is `new HashMap()`."""
 
     def __init__(self, capacity: int) -> None:
-        """Make an empty table; `capacity` is a power of two, as from `order.table_size`."""
+        """Make an empty table; `capacity` is a power of two, as from `orders.table_size`."""
         self.capacity = capacity
         self.leaves: dict[Any, Leaf] = {}
         self.buckets: dict[int, Bucket] = {}

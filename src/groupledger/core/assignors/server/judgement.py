@@ -97,7 +97,8 @@ def judge_snapshots(
     `carried_over`: by offset of a snapshot that a conversion made, whether its target is the classic assignment.
     """
     targets = list(follow(records, default))
-    known = sorted(changes, key=_in_time)
+    # At one moment a deletion precedes a creation: a topic recreated within one listing.
+    known = sorted(changes, key=lambda change: (change.at, change.partitions is not None))
 
     @cache
     def judgement(at: int) -> Judgement:
@@ -112,30 +113,25 @@ def judge_snapshots(
     return [unknown if at < 0 else judgement(at) for at in last]
 
 
-def _in_time(change: IdentifiedChange) -> tuple[int, bool]:
-    """Sort by time; at one moment a deletion precedes a creation: a topic recreated within one listing."""
-    return change.at, change.partitions is not None
-
-
 def views(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> list[TopicView]:
     """Return the target's topics at completion, before their last change, before the one before, after the next.
 
     Before all of these come the topics that the coordinator wrote itself, after them those that the target shows.
     """
     named = {topic for member in target.members for topic in member.topics}
-    told = [TopicView(Verdict.EXACT, target.listed)] if target.listed is not None else []
+    by_coordinator = [TopicView(Verdict.EXACT, target.listed)] if target.listed is not None else []
     if not named:
-        return told or [TopicView(Verdict.EXACT, {})]
+        return by_coordinator or [TopicView(Verdict.EXACT, {})]
     own = [change for change in changes if change.topic in named]
     moments = sorted({change.at for change in own})
     now = last_change(moments, target.timestamp) + 1
     meant = ((now, Verdict.EXACT), *zip((now - 1, now - 2, now + 1), TRIED, strict=True))
     known = [(equal, moments[at - 1]) for at, equal in meant if 0 < at <= len(moments)]
     listed = [TopicView(equal, _topics(own, moment), moment) for equal, moment in known]
-    as_told = [view.moment for view in listed if view.topics == target.listed]
+    as_listed = [view.moment for view in listed if view.topics == target.listed]
     shown = _recorded(own, target) if target.listed is None else None
     last = [] if shown is None else [TopicView(Verdict.EXACT_RECORDED_TOPICS, shown)]
-    return [view._replace(moment=next(iter(as_told), None)) for view in told] + listed + last
+    return [view._replace(moment=next(iter(as_listed), None)) for view in by_coordinator] + listed + last
 
 
 def _recorded(changes: Sequence[IdentifiedChange], target: WrittenTarget) -> dict[str, Topic] | None:
@@ -185,7 +181,8 @@ def judge(target: WrittenTarget, views: Sequence[TopicView]) -> Judgement:
         return Judgement(Verdict.CANNOT_TELL_GROUP_BEFORE, None)
     if target.assignor not in ASSIGNORS:
         return Judgement(Verdict.CANNOT_TELL_ASSIGNOR, None)
-    known = [view for view in views if _names_all(target, view.topics)]
+    recorded = {topic_id for lists in target.after.values() for topic_id, _ in lists}
+    known = [view for view in views if recorded <= {topic.topic_id for topic in view.topics.values()}]
     if not known:
         return Judgement(_unless_unresolved(target, Verdict.CANNOT_TELL_NO_COUNTS), None)
     found = _equal(target, known, ASSIGNORS[target.assignor])
@@ -250,12 +247,6 @@ def _with_unwritten(target: WrittenTarget, lists: TargetRecords) -> TargetRecord
     before = {member.member_id: member.target for member in target.members}
     old, new = _by_topic(before), _by_topic(lists)
     return {member: before[member] if old.get(member) == new.get(member) else mine for member, mine in lists.items()}
-
-
-def _names_all(target: WrittenTarget, topics: Mapping[str, Topic]) -> bool:
-    """Return whether all topics in the record are known."""
-    ids = {topic.topic_id for topic in topics.values()}
-    return all(topic_id in ids for lists in target.after.values() for topic_id, _ in lists)
 
 
 def _subscribed(target: WrittenTarget, topics: Mapping[str, Topic]) -> bool:

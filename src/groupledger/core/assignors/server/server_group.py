@@ -53,11 +53,10 @@ class ServerGroup:
     """A group before its new assignment.
 
     `members` in the order in which they joined. `changes`: 1 for each join, -1 for each leave and 0 for each member
-    written again since the coordinator loaded the group (`order.timeline_bits`), without the joining member; None: each
-    was written once, and none left. `joining`: the member whose heartbeat caused the assignment, if it is not in the
-    group's table yet. `homogeneous`: None derives it from the subscriptions as
-    ConsumerGroup does; a group with a regular expression beside names is heterogeneous. Fault BAD_GROUP for a group
-    that cannot exist.
+    written again since the coordinator loaded the group (`orders.timeline_bits`), without the joining member; None:
+    each was written once, and none left. `joining`: the member whose heartbeat caused the assignment, if it is not in
+    the group's table yet. `homogeneous`: None derives it from the subscriptions as ConsumerGroup does; a group with a
+    regular expression beside names is heterogeneous. Fault BAD_GROUP for a group that cannot exist.
     """
 
     members: tuple[ServerMember, ...]
@@ -92,10 +91,10 @@ def is_homogeneous(subscriptions: Iterable[tuple[Sequence[str], str | None]]) ->
 
     None if no member has an expression: the names decide then, by the assignor's own rule.
     """
-    told = {(bool(names), regex or "") for names, regex in subscriptions}
-    if not any(regex for _, regex in told):
+    kinds = {(bool(names), regex or "") for names, regex in subscriptions}
+    if not any(regex for _, regex in kinds):
         return None
-    return len(told) == 1 and not any(has_names for has_names, _ in told)
+    return len(kinds) == 1 and not any(has_names for has_names, _ in kinds)
 
 
 def require(fine: bool, what: str, expected: str) -> None:

@@ -32,44 +32,6 @@ class Shares(NamedTuple):
 
 
 @kernel
-def count_ranges(g: ServerGroupView, size: LongArray) -> None:
-    """Set `size` [members] to how many partitions each member gets; 7 over 3 -> 3, 2, 2."""
-    shares = _shares(g)
-    for member in sorted_members(g):
-        size[member] = 0
-        for at in range(g.subscription_start[member], g.subscription_start[member + 1]):
-            size[member] += _deal(shares, g.subscription_topic[at])
-
-
-@kernel
-def write_ranges(
-    g: ServerGroupView,
-    homogeneous: bool,
-    start: LongArray,
-    topic: IntArray,
-    partition: IntArray,
-    tree: NDArray[np.bool_],
-) -> None:
-    """Fill each member's part, at start[m]:start[m + 1], in iteration order of its map.
-
-    `tree` [members] flags members for which a tree decides that order; their lists are right as sets.
-    """
-    shares = _shares(g)
-    names = np.empty(g.topics, np.int32)
-    walked = np.empty(g.topics, np.int32)
-    count = 0
-    unsure = False
-    members = sorted_members(g)
-    for member in members:
-        if not homogeneous or member == members[0]:
-            count, unsure = walk_subscription(g, member, walked, names)
-        named = g.subscription_start[member + 1] - g.subscription_start[member]
-        capacity = table_size(room(count if homogeneous else named))
-        sure = _write(g, shares, walked[:count], capacity, start[member], topic, partition)
-        tree[member] = unsure or not sure
-
-
-@kernel
 def sorted_members(g: ServerGroupView) -> IntArray:
     """Return members with an instance id first, by it; then the others by member id."""
     keys = np.empty(g.members, np.int64)
@@ -132,11 +94,14 @@ def _write(
 
 @kernel
 def count_batch(b: ServerBatch, start: LongArray) -> None:
-    """Set `start` [M+1] to the start of each member's list."""
-    start[0] = 0
+    """Set `start` [M+1] to the start of each member's list; 7 partitions over 3 subscribers -> 3, 2, 2."""
+    start[:] = 0
     for index in range(len(b.joining)):
-        first = b.member_start[index]
-        count_ranges(group_at(b, index), start[first + 1 : b.member_start[index + 1] + 1])
+        g = group_at(b, index)
+        shares = _shares(g)
+        for member in sorted_members(g):
+            for at in range(g.subscription_start[member], g.subscription_start[member + 1]):
+                start[b.member_start[index] + member + 1] += _deal(shares, g.subscription_topic[at])
     for member in range(len(start) - 1):
         start[member + 1] += start[member]
 
@@ -145,10 +110,24 @@ def count_batch(b: ServerBatch, start: LongArray) -> None:
 def write_batch(
     b: ServerBatch, path: IntArray, start: LongArray, topic: IntArray, partition: IntArray, tree: NDArray[np.bool_]
 ) -> None:
-    """Fill all lists; `tree` [M] flags members whose topic order a tree decides."""
+    """Fill each member's part, at start[m]:start[m + 1], in iteration order of its map.
+
+    `tree` [M] flags members for which a tree decides that order; their lists are right as sets.
+    """
     for index in range(len(path)):
         g = group_at(b, index)
         low = b.member_start[index]
-        high = b.member_start[index + 1]
-        if g.members > 0:
-            write_ranges(g, path[index] == 1, start[low : high + 1], topic, partition, tree[low:high])
+        shares = _shares(g)
+        names = np.empty(g.topics, np.int32)
+        walked = np.empty(g.topics, np.int32)
+        homogeneous = path[index] == 1
+        count = 0
+        unsure = False
+        members = sorted_members(g)
+        for member in members:
+            if not homogeneous or member == members[0]:
+                count, unsure = walk_subscription(g, member, walked, names)
+            named = g.subscription_start[member + 1] - g.subscription_start[member]
+            capacity = table_size(room(count if homogeneous else named))
+            sure = _write(g, shares, walked[:count], capacity, start[low + member], topic, partition)
+            tree[low + member] = unsure or not sure

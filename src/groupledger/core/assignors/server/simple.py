@@ -39,7 +39,7 @@ LocalPartition = tuple[int, int]
 
 
 def assign_simple(group: ServerGroup) -> dict[str, TopicIdNumbers]:
-    """Return the new target of each member, in the order of its record; one that stays the same is not written anew.
+    """Return the new target of each member, in the order of its record; one that stays the same is not written again.
 
     `partitions` of a topic are those whose share state is initialized: the first ones, as topics grow at their end.
     """
@@ -99,7 +99,7 @@ class _MemberTarget:
             del self.numbers[topic]
 
     def give_up(self, partition: LocalPartition) -> None:
-        """Have it no longer; the topic stays, be it empty."""
+        """Have it no longer; the topic stays, even if empty."""
         self.numbers[partition[0]].remove(partition[1])
 
     def take(self, partition: LocalPartition) -> None:

@@ -71,7 +71,7 @@ class _Process:
         seat.count += 1
 
     def give_to(self, seat: _Seat, task: Task, *, active: bool) -> None:
-        """Give a task to this member; the members' queue is made anew when it is needed again."""
+        """Give a task to this member; the members' queue is rebuilt when it is needed again."""
         self.give(seat, task, active=active)
         self.turns = None
 

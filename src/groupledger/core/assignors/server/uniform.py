@@ -41,7 +41,7 @@ def decide(
 ) -> tuple[IntArray, LongArray]:
     """Return all groups' log and the start of each group's rows [G+1]; fill `status` [G], `bad` [G], `remade` [M].
 
-    `remade` marks members whose map Kafka makes anew, `bad` the position in `owned` that stops a group (else -1).
+    `remade` marks members whose map Kafka makes again, `bad` the position in `owned` that stops a group (else -1).
     """
     log = np.empty((FIRST_ROWS, 3), np.int32)
     rows = np.zeros(len(path) + 1, np.int64)
