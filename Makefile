@@ -40,9 +40,6 @@ check: setup  ## Format, lint, types, layers, tidiness
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_structure.py
 
-frozen: setup  ## What every command, notebook cell and page shows, compared with the digests of tests/frozen (about a minute)
-	@$(BIN)/python -m tests.frozen.outputs
-
 parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of each kind (needs a JDK; about 15 minutes)
 	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000
 	@$(BIN)/python -m tests.oracle.validation --groups 20000
@@ -59,6 +56,10 @@ machine: setup  ## Random histories of groups, held against what must hold: 5,00
 	  tests/core/protocol/test_timed_histories.py tests/core/protocol/test_consumer_timed.py \
 	  tests/core/protocol/test_consumer_machine.py \
 	  tests/core/protocol/test_streams_machine.py
+
+frozen: setup  ## What commands, notebook cells, pages and 8,200 simulated histories show, against stored digests (some minutes)
+	@$(BIN)/python -m tests.frozen.outputs
+	@$(BIN)/python -m tests.frozen.settlements
 
 faults: setup  ## Kill, fill, tear and lock out ingest and assign at every boundary; nothing lost, nothing doubled (needs a JDK)
 	@$(BIN)/python -m tests.faults

@@ -27,7 +27,7 @@ THEMES = {
     "Assignors and recomputed rebalances": "0020 0021 0022 0023 0024 0025 0026 0027 0074 0077 0110 0111 0112 0122 0183 "
     "0188 0190 0192 0198",
     "The KIPs, where they are silent or contradict themselves": "0030 0031 0032 0033 0120 0123 0136",
-    "Simulation": "0130 0131 0135 0150 0151 0152 0153 0154 0210",
+    "Simulation": "0130 0131 0135 0150 0151 0152 0153 0154 0210 0211",
     "Custom assignors and listeners": "0073 0119 0121 0186",
     "Answers and output": "0078 0104 0113 0114 0115 0116 0117 0118 0143 0144 0145 0175 0193 0197 0215",
     "Tests and evidence": "0084 0140 0200",

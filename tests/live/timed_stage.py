@@ -7,10 +7,10 @@ from dataclasses import replace
 from itertools import permutations
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import Accepts, Application, ClockedGroup, ClockedProcess
 from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.simulated_group import Accepts, AnyGroup, Application, SimulatedProcess
 from groupledger.core.protocol.simulator import simulate
 from tests.live.client import HEARTBEAT_MS
 from tests.live.consumer_stage import ConsumerStage
@@ -39,7 +39,7 @@ class Timed(Stage):
     def _played(self) -> list[Settlement]:
         return simulate(self._script(), applications=self._application)
 
-    def _application(self, _group: ClockedGroup, process: ClockedProcess, _accepts: Accepts) -> Application:
+    def _application(self, _group: AnyGroup, process: SimulatedProcess, _accepts: Accepts) -> Application:
         return Application({Callback.REVOKED: self.revoking_ms.get(process.name, 0)})
 
     def _script(self) -> Script:

@@ -166,7 +166,7 @@ ASSIGNORS: dict[Key, str] = {
         "assignors/server/iteration_orders.py", "both = np.array(walked, np.int32).reshape(-1, 2)", "1", "2"
     ): "any negative length stands for the one that is left to numpy",
     Key(
-        "assignors/constrained.py", "len(b.rack_topic_start) > 0,", "0", "1"
+        "assignors/constrained.py", "racks=len(b.rack_topic_start) > 0,", "0", "1"
     ): "racks are listed by a start for each topic and one more",
     Key(
         "assignors/server/judgement.py",
@@ -203,9 +203,6 @@ ASSIGNORS: dict[Key, str] = {
         "and",
     ): "in a red-black tree, where the root has one child, that one has none",
     Key(
-        "assignors/constrained.py", "return 1 << 62", "62", "63"
-    ): "beyond all keys either way; where it is compiled the sign shows, in tests that compile",
-    Key(
         "assignors/server/server_range.py", "if subscribers[topic] > 0 and g.partitions[topic] > 0:", ">", ">="
     ): "a share of no partitions is none",
     Key(
@@ -216,7 +213,7 @@ ASSIGNORS: dict[Key, str] = {
         "1",
     ): "when the first is robbed all have taken one, so nobody has as many as the most had",
     Key(
-        "assignors/constrained.py", "return int(found % plan.counts[0]) if plan.counts[0] > 0 else 0", "0", "1"
+        "assignors/constrained.py", "return int(found % d.counts[UNDER]) if d.counts[UNDER] > 0 else 0", "0", "1"
     ): "of one in line the next is that one, by the remainder too",
     Key(
         "assignors/server/uniform.py", "if g.partitions[g.subscription_topic[at]] >= 0:", "0", "1"
@@ -241,15 +238,6 @@ ASSIGNORS: dict[Key, str] = {
         "9",
     ): COST,
     Key(
-        "assignors/server/judgement.py",
-        "cells = 4 * (len(batch.member_hash) + len(batch.subscription_topic))",
-        "*",
-        "+",
-    ): COST,
-    Key(
-        "assignors/constrained.py", "voids = plan.counts[3] > 0", ">", ">="
-    ): "a short way that is not taken: where no claim is void, each one that was not dropped has its slot",
-    Key(
         "rebalance/step.py", "last = np.full(len(slots), -1, np.int64)", "1", "2"
     ): "a mark for nobody: no member has that number",
     Key(
@@ -259,7 +247,7 @@ ASSIGNORS: dict[Key, str] = {
         "1000004",
     ): "buckets of a table of our own, which is walked in no order: others hold the same",
     Key("assignors/safe.py", "highest = np.full(slot.max(initial=-1) + 1, np.iinfo(np.int64).min)", "-", ""): ROOM,
-    Key("assignors/constrained.py", "np.zeros(4, np.int64),", "4", "5"): ROOM,
+    Key("assignors/constrained.py", "counts=np.zeros(3, np.int64),", "3", "4"): ROOM,
     Key("assignors/constrained.py", "WORD = 32", "32", "33"): "an int64 holds 33 marks as well as 32",
     Key(
         "assignors/clients/franz_go.py", "for place in reversed(range(len(heap) // 2)):", "//", "*"
@@ -268,7 +256,6 @@ ASSIGNORS: dict[Key, str] = {
     Key(
         "assignors/server/server_range.py", "unsure = False", "False", "True"
     ): "set anew with the first member's topics",
-    Key("assignors/constrained.py", "plan.counts[3] += 1", "1", "2"): "all that is asked is whether it is 0",
     Key(
         "assignors/balance.py", "while at > 1:", ">", ">="
     ): "place 0, above the winner, is written too and read by none",

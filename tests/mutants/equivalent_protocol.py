@@ -18,10 +18,7 @@ PROTOCOL: dict[Key, str] = {
         "protocol/ownership.py", "if overlap >= 0:", ">=", ">"
     ): "spans that touch hold the same records as one span or as two",
     Key(
-        "protocol/consumer_group/play.py", "poll_started_ms: int = 0", "0", "1"
-    ): "set when a poll begins, and read only while one goes on",
-    Key(
-        "protocol/consumer_group/play.py",
+        "protocol/consumer_group/coordinated_group.py",
         "seated: bool = False  # when the call began that it is in",
         "False",
         "True",
@@ -51,7 +48,7 @@ PROTOCOL: dict[Key, str] = {
         "True",
     ): "set when a rebalance begins, and read only in one",
     Key(
-        "protocol/consumer_group/play.py", "since_ms: int = 0", "0", "1"
+        "protocol/consumer_group/coordinated_group.py", "since_ms: int = 0", "0", "1"
     ): "set when a call begins, and read only in one",
     Key(
         "protocol/rounds.py", "round: int = 0  # in play; 0: none", "0", "1"
@@ -60,11 +57,8 @@ PROTOCOL: dict[Key, str] = {
         "protocol/consumer_group/consumer_events.py", "MOST_STEPS = 20_000", "20_000", "20001"
     ): "a limit of our own to steps without rest, which is reached one step later",
     Key(
-        "protocol/consumer_group/play.py", "rebalance_timeout_ms: int = 0", "0", "1"
+        "protocol/consumer_group/coordinated_group.py", "rebalance_timeout_ms: int = 0", "0", "1"
     ): "a default that is never used: whoever makes a client gives its time",
-    Key(
-        "protocol/rounds.py", "put_off_ms: int = 0", "0", "1"
-    ): "a process reads what was there at 1 ms, when it is assigned nothing yet",
     Key(
         "protocol/leader.py", "group = _group(question, remembered=False)", "False", "True"
     ): "generations of members, which no range or roundrobin of another library reads",
@@ -84,12 +78,12 @@ PROTOCOL: dict[Key, str] = {
         "pass",
     ): "whoever takes or stops in an event begins a step of its own, and what is deleted is told of no more",
     Key(
-        "protocol/consumer_group/play.py", "return self.times.processing_ms if owned else 0", "0", "1"
+        "protocol/consumer_group/coordinated_group.py", "return self.times.processing_ms if owned else 0", "0", "1"
     ): "one that owns nothing polls in each millisecond, and there is no time between two of them",
     Key(
-        "protocol/timed/timed_group.py",
-        "self._wanted = (seats, self.topics), wanted",
-        "self._wanted = (seats, self.topics), wanted",
+        "protocol/classic_group.py",
+        "self._wanted = (self.coordinator, seats, self.topics), wanted",
+        "self._wanted = (self.coordinator, seats, self.topics), wanted",
         "pass",
     ): "a memo, which is filled anew each time",
     Key(
@@ -101,11 +95,8 @@ PROTOCOL: dict[Key, str] = {
     Key("protocol/consumer_group/consumer_coordinator.py", "told.pop(old, None)", "told.pop(old, None)", "pass"): (
         "of a member id that is never given again, nobody asks"
     ),
-    Key("protocol/timed/coordination.py", "pending.call_off()", "pending.call_off()", "pass"): (
-        "it removes a member that is not there any more"
-    ),
     Key(
-        "protocol/consumer_group/play.py", "next_send_ms: int = 0", "0", "1"
+        "protocol/consumer_group/coordinated_group.py", "next_send_ms: int = 0", "0", "1"
     ): "set when a heartbeat is planned, before which it has no member id, without which it is not read",
     Key(
         "protocol/consumer_group/consumer_coordinator.py",
@@ -131,7 +122,7 @@ PROTOCOL: dict[Key, str] = {
         "protocol/consumer_group/consumer_events.py", "steps = 0", "0", "1"
     ): "a limit of our own to steps without rest, which is reached one step earlier",
     Key(
-        "protocol/timed/timed_group.py", "poll_started_ms: int = 0", "0", "1"
+        "protocol/simulated_group.py", "poll_started_ms: int = 0", "0", "1"
     ): "set when a poll begins, and read only while one goes on",
     Key(
         "protocol/timed/timed_group.py", "heartbeats_since_ms: int = 0", "0", "1"
@@ -139,7 +130,7 @@ PROTOCOL: dict[Key, str] = {
     Key("listener/timed.py", "ended = True", "True", "False"): "the thread has ended, and hears no more",
     Key("listener/hosted.py", "del timeout", "del timeout", "pass"): "an argument that is not used",
     Key(
-        "protocol/application.py", "if last_ms > self.polled_ms:", ">", ">="
+        "protocol/simulated_group.py", "if last_ms > self.polled_ms:", ">", ">="
     ): "what was read at that poll is read at the same moment once more: nothing",
     Key(
         "protocol/consumer_group/topics_and_targets.py", "self.created += 1", "1", "2"
@@ -154,14 +145,11 @@ PROTOCOL: dict[Key, str] = {
         "protocol/coordinator.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
     Key(
-        "protocol/consumer_group/play.py", "process.wakes += 1", "1", "2"
+        "protocol/consumer_group/coordinated_group.py", "process.wakes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
     Key(
-        "protocol/consumer_group/play.py", "process.wakes += 1", "+=", "-="
+        "protocol/consumer_group/coordinated_group.py", "process.wakes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
-    Key("protocol/rounds.py", "process.commits_next_ms = process.clock_ms + every_ms", "+", "-"): (
-        "two commits more, of what was committed at this moment"
-    ),
     Key(
         "protocol/rounds.py",
         "joining = tuple(each.name for each in self.processes.values() if each.joins)",
@@ -188,7 +176,6 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/coordinator.py", "self.changes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
-    Key("protocol/rounds.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
     Key(
         "protocol/timed/timed_group.py", "self._seen = changes, wanted", "self._seen = changes, wanted", "pass"
     ): "what was seen is seen again, with the same result",
@@ -196,13 +183,16 @@ PROTOCOL: dict[Key, str] = {
         "protocol/timed/timed_play.py", "process.held = ()", "process.held = ()", "pass"
     ): "set anew at each stop, and read after one alone",
     Key(
-        "protocol/timed/timed_group.py", "put_off_ms: int = 0", "0", "1"
+        "protocol/simulated_group.py", "put_off_ms: int = 0", "0", "1"
     ): "a poll put off to 1 ms is read with the first poll, which comes before anything is owned",
     Key(
         "protocol/topic_patterns.py", "before, last = min(before, MOST_WAYS + 1), min(last, MOST_WAYS + 1)", "1", "2"
     ): "a bound of numbers that are too large already",
     Key(
-        "protocol/consumer_group/conversion.py", "group.strangers = {}", "group.strangers = {}", "pass"
+        "protocol/consumer_group/conversion.py",
+        "group.orphaned_consumer_members = {}",
+        "group.orphaned_consumer_members = {}",
+        "pass",
     ): "those who are left there are dead, or replaced before they are looked at",
     Key(
         "protocol/consumer_group/exchange.py", "if client is None or client.assigned is None:", "or", "and"
@@ -213,20 +203,16 @@ PROTOCOL: dict[Key, str] = {
         "4",
         "5",
     ): "more than the longest name either way",
-    Key("protocol/timed/timed_play.py", "del group", "del group", "pass"): "an argument that is not used",
-    Key(
-        "protocol/rounds.py", "if coordinator.assignor is None or coordinator.leader is None:", "or", "and"
-    ): "members that have met have both",
     Key(
         "protocol/timed/timed_play.py", "break", "break", "continue"
     ): "the loop ends at its next turn, for the failure",
     Key("protocol/rounds.py", "round_started_ms: int = 0", "0", "1"): "set when a round begins",
-    Key("protocol/rounds.py", "number: int = 1  # of this name", "1", "2"): "a default that every caller sets",
+    Key("protocol/simulated_group.py", "number: int = 1", "1", "2"): "a default that every caller sets",
     Key(
         "listener/confluent.py", "del timeout  # librdkafka has no timeout of its own here", "del timeout", "pass"
     ): "an argument that is not used",
     Key(
-        "protocol/consumer_group/play.py",
+        "protocol/consumer_group/coordinated_group.py",
         "owned = self.client.owns if self.client is not None else self.consumer and self.consumer.owned",
         "and",
         "or",
@@ -262,26 +248,8 @@ PROTOCOL: dict[Key, str] = {
         "protocol/timed/timed_group.py", "newcomers: bool = False", "False", "True"
     ): "set when an empty group begins to wait, and read only then",
     Key(
-        "protocol/rounds.py",
-        "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
-        "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
-        "pass",
-    ): "its first join sets it, before which the process owns nothing that it could commit",
-    Key(
-        "protocol/rounds.py",
-        "process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)",
-        "+",
-        "-",
-    ): "its first join sets it, before which the process owns nothing that it could commit",
-    Key(
-        "protocol/timed/timed_play.py", "process.commits_next_ms = group.now_ms + group.commits_every_ms", "+", "-"
-    ): "its first join sets it, before which the process owns nothing that it could commit",
-    Key(
         "protocol/consumer_group/consumer_events.py", "if steps > MOST_STEPS and play.times is not None:", ">", ">="
     ): "a limit of our own to steps without rest, which is reached one step earlier",
-    Key("protocol/rounds.py", "polled_ms: int = 0", "0", "1"): (
-        "set with its first call, before which the process owns nothing that it could read"
-    ),
     Key("listener/rehearsal.py", "self._spent_ms: int = 0", "0", "1"): "set again before each call",
     Key(
         "protocol/timed/timed_group.py", "completing: bool = False  # COMPLETING_REBALANCE", "False", "True"
@@ -325,7 +293,7 @@ PROTOCOL: dict[Key, str] = {
         "who goes on as a classic member reads on from its positions, before it gives up anything"
     ),
     Key(
-        "protocol/apply_event.py",
+        "protocol/rounds.py",
         "gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]",
         "0",
         "1",
@@ -341,16 +309,13 @@ PROTOCOL: dict[Key, str] = {
         "1",
         "2",
     ): "only asked which topics are found, not how many partitions they have",
-    Key("protocol/consumer_group/play.py", "rejoins: bool = False", "False", "True"): (
+    Key("protocol/consumer_group/coordinated_group.py", "must_rejoin: bool = False", "False", "True"): (
         "set with each JoinGroup, and read after one alone"
     ),
-    Key("protocol/consumer_group/play.py", "put_off_ms: int = 0", "0", "1"): (
-        "a poll put off to 1 ms is read with the first poll, which comes before anything is owned"
-    ),
-    Key("protocol/timed/timed_group.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
+    Key("protocol/simulated_group.py", "commits_next_ms: int = 0", "0", "1"): "set when the process begins",
     Key(
         "protocol/timed/timed_play.py",
-        "rebalancing=group.preparing or group.completing or group.agenda.next_ms() is not None,",
+        "rebalancing = group.preparing or group.completing or group.agenda.next_ms() is not None",
         "or",
         "and",
     ): "what is prepared or completed has its time-out on the agenda",
@@ -360,25 +325,19 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "a subtopology without a topic to read is refused, and so is one of a repartition topic that nobody writes",
-    Key("protocol/application.py", "if position < end:", "<", "<="): "no record is read where there is none",
+    Key("protocol/simulated_group.py", "if position < end:", "<", "<="): "no record is read where there is none",
     Key("listener/timed.py", "raise", "raise", "pass"): "a generator that is closed may end as well",
     Key("protocol/timed/timed_group.py", "round: int = 0  # that it was answered in last", "0", "1"): (
         "set when JoinGroup is answered, before which no call is of a round"
     ),
-    Key("protocol/consumer_group/play.py", "clock_ms: int = 0", "0", "1"): "set when the play begins",
     Key(
         "listener/confluent.py",
         "self._forget_sought(_named(partitions))",
         "self._forget_sought(_named(partitions))",
         "pass",
     ): ("forgotten when it is assigned again, before which nobody may ask for its position"),
-    **_never(
-        "protocol/application.py",
-        'raise AssertionError(f"{type(self).__name__} has no polls; expected one of each kind of process")',
-        'raise AssertionError(f"{type(self).__name__} has no works_ms; expected one of each kind of process")',
-        'raise AssertionError(f"{type(self).__name__} has no in_poll; expected one of each kind of process")',
-        'raise AssertionError(f"{type(self).__name__} has no now_ms; expected one of each kind of group")',
-    ),
+    **_never("protocol/simulated_group.py", "raise NotImplementedError"),
+    **_never("protocol/classic_group.py", "raise NotImplementedError"),
     **_never(
         "protocol/consumer_group/exchange.py",
         'raise AssertionError(f"{process.name} returns from no call; expected one under way")',
@@ -397,11 +356,7 @@ PROTOCOL: dict[Key, str] = {
         'raise TypeError("a Streams group without a topology; expected StreamsGroupSettings")',
     ),
     **_never(
-        "protocol/rounds.py",
-        'raise AssertionError("members met without a common assignor; expected the last one to have been refused")',
-    ),
-    **_never(
-        "protocol/timed/polling.py",
+        "protocol/classic_group.py",
         'raise AssertionError("members met without a common assignor; expected the last one to have been refused")',
     ),
 }

@@ -116,9 +116,11 @@ def _command(name: str, of: Report) -> None:
 
 
 def _weights(file: str | None) -> list[Weights]:
-    from groupledger.answers.weights import read_weights
+    if file is None:
+        return []
+    from groupledger.answers.weights import read_weights  # loads pyarrow
 
-    return [] if file is None else [read_weights(file)]
+    return [read_weights(file)]
 
 
 for _name, _report in REPORTS.items():

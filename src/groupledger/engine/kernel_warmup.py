@@ -66,7 +66,7 @@ def warm_up(assignors: Iterable[str] = ASSIGNORS, *, fold: bool = True) -> None:
         batch, _ = encode([read({"id": NAME, "assignor": "server-range", "topics": ids, "members": members})])
         for server in ("uniform", "range"):
             assign(server, batch)
-            certainty(server, batch, [False], [False])
+            certainty(server, batch, [False])
 
 
 def _hash(rows: Mapping[str, pa.Table]) -> None:

@@ -227,7 +227,7 @@ class _DueCommit(NamedTuple):
 def _due(
     groups: Sequence[GroupSnapshotRow], members: Iterable[MemberSnapshotRow], log: RecordedLog
 ) -> dict[int, list[_DueCommit]]:
-    """Commits by the place of the snapshot before whose calls they come.
+    """Return commits by the place of the snapshot before whose calls they come.
 
     A cooperative member commits what it gives up after the snapshot that takes it away: that has been read before.
     """
@@ -250,7 +250,7 @@ def _due(
 def _dealt(
     some: Sequence[RecordedTenure], commits: Sequence[CommittedOffset], without_members: Sequence[int]
 ) -> Iterator[_DueCommit]:
-    """The commits of one partition, and whose each is."""
+    """Return the commits of one partition, and the owner of each."""
     before = [each for each in commits if not some or each.log_offset < some[0].taken.offset]
     yield from map(_DueCommit, before)
     for tenure, last, own, outside in with_commits(some, commits, without_members):

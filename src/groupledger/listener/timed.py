@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import RAISED, Fault
-from groupledger.core.protocol.application import Accepts, Application, ClockedGroup, ClockedProcess
 from groupledger.core.protocol.client_api import LISTENER, Call
 from groupledger.core.protocol.ownership import Records
+from groupledger.core.protocol.simulated_group import Accepts, AnyGroup, Application, SimulatedProcess
 from groupledger.listener.hosted import EXPELLED, Entry, HostedConsumer, SimulatedBroker
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo
@@ -24,13 +24,13 @@ T = TypeVar("T")
 class TimedBroker(SimulatedBroker):
     """The current logs and committed offsets of a group with times."""
 
-    def __init__(self, group: ClockedGroup, records: Records) -> None:
+    def __init__(self, group: AnyGroup, records: Records) -> None:
         self.group = group
         self.records = records
         self.read_ms: int | None = None  # time of an earlier poll that is only now processed
         self._topics: Mapping[str, int] | None = None
         self._began_ms: Mapping[TopicPartition, int] = {}  # logs, when the topics were last looked at
-        super().__init__(group.partition_counts)
+        super().__init__(group.topics)
 
     @property
     def now_ms(self) -> int | None:
@@ -43,7 +43,7 @@ class TimedBroker(SimulatedBroker):
 
     def see_topics(self) -> None:
         """Delete the commits of partitions that were deleted, even of those that exist again."""
-        topics = self.group.partition_counts
+        topics = self.group.topics
         if self._topics is topics:
             return
         self._topics, before, self._began_ms = topics, self._began_ms, self.records.began_ms()
@@ -55,7 +55,7 @@ class TimedBroker(SimulatedBroker):
 
     def exists(self, partition: TopicPartition) -> bool:
         """Return whether the cluster has the partition now."""
-        return partition[1] < self.group.partition_counts.get(partition[0], 0)
+        return partition[1] < self.group.topics.get(partition[0], 0)
 
     def end_offset(self, partition: TopicPartition) -> int:
         """Return the offset after the last record."""
@@ -83,12 +83,12 @@ class TimedBroker(SimulatedBroker):
 class TimedConsumer(HostedConsumer):
     """A member whose requests take a round trip, and whose commits are accepted only if the coordinator knows it."""
 
-    def __init__(self, process: ClockedProcess, group_id: str, broker: TimedBroker, accepts: Accepts) -> None:
+    def __init__(self, process: SimulatedProcess, group_id: str, broker: TimedBroker, accepts: Accepts) -> None:
         super().__init__(process.name, group_id, broker=broker, process=process.number)
         self.times = process.times
         self.accepts = accepts
 
-    def move(self, process: ClockedProcess, accepts: Accepts) -> None:
+    def move(self, process: SimulatedProcess, accepts: Accepts) -> None:
         """Continue as the same process in a group of the other protocol."""
         self.times = process.times
         self.accepts = accepts
@@ -143,7 +143,7 @@ class RehearsedProcess(Application):
     """One process with a listener of its own, which writes to the group's journal."""
 
     def __init__(
-        self, group: ClockedGroup, process: ClockedProcess, consumer: TimedConsumer, broker: TimedBroker
+        self, group: AnyGroup, process: SimulatedProcess, consumer: TimedConsumer, broker: TimedBroker
     ) -> None:
         super().__init__(group.pace.callback_ms)
         self.process = process
@@ -189,7 +189,7 @@ class RehearsedProcess(Application):
         """Commit as `enable.auto.commit` does."""
         self.consumer.auto_commit()
 
-    def move(self, group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> None:
+    def move(self, group: AnyGroup, process: SimulatedProcess, accepts: Accepts) -> None:
         """Continue with the same listener and the same positions."""
         self.process, self.broker.group = process, group
         self.consumer.move(process, accepts)
@@ -211,11 +211,11 @@ class RehearsedProcess(Application):
 
 def rehearsed(
     make: Callable[[], RebalanceListener], group_id: str, journal: list[Entry]
-) -> Callable[[ClockedGroup, ClockedProcess, Accepts], Application]:
+) -> Callable[[AnyGroup, SimulatedProcess, Accepts], Application]:
     """Return what makes the processes of one group, each with a listener of its own that writes to the journal."""
     brokers: list[TimedBroker] = []
 
-    def application(group: ClockedGroup, process: ClockedProcess, accepts: Accepts) -> Application:
+    def application(group: AnyGroup, process: SimulatedProcess, accepts: Accepts) -> Application:
         if group.records is None:
             raise AssertionError("a listener is rehearsed without records; expected a rate of them")
         if not brokers:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from groupledger.config import LedgerSettings
     from groupledger.core.custom.group import CustomLimits
     from groupledger.engine.memberships.plan import StepMode
-    from groupledger.engine.memberships.tables import ResultTables
+    from groupledger.engine.memberships.spark import SparkResult
+    from groupledger.engine.memberships.tables import ArrowResult
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.ingest import IngestSummary
 
@@ -95,7 +96,7 @@ class Assigned:
     """
 
     by: tuple[str, ...]
-    _result: ResultTables
+    _result: ArrowResult | SparkResult
     _given: _Given
 
     @property

@@ -272,7 +272,7 @@ def test_an_older_claim_of_a_member_that_cannot_have_the_partition_makes_a_group
 
 
 def test_a_strict_pass_counts_its_moves(monkeypatch):
-    for name, answer in {"_target": 1, "_balanced": False, "_shift": None}.items():
+    for name, answer in {"_target": 1, "_balanced": False, "shift": None}.items():
         monkeypatch.setattr(balance, name, lambda *_, answer=answer: answer)
     assert balance.pass_strictly(holdings(), balance.no_movements(0), True) == 2
 

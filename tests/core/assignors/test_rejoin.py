@@ -159,7 +159,7 @@ def test_entries_within_other_lists_are_those_of_the_same_member(mine, theirs, e
 def test_lists_are_replaced_member_by_member_also_by_none():
     before = lists_of([[(0, 0), (0, 1)], [], [(1, 1)], []])
     after = before.replaced(np.array([1, 2]), lists_of([[(2, 2)], []]))
-    assert pairs(*after) == [{(0, 0), (0, 1)}, {(2, 2)}, set(), set()]
+    assert pairs(after.start, after.topic, after.partition) == [{(0, 0), (0, 1)}, {(2, 2)}, set(), set()]
 
 
 def contrary(batch):

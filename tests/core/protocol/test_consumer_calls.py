@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import Application
 from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.simulated_group import Application
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.consumer_groups import classic, join
 from tests.core.protocol.played import at_rest

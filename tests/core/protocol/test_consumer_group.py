@@ -15,7 +15,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.consumer_group import consumer_events
-from groupledger.core.protocol.consumer_group import play as c
+from groupledger.core.protocol.consumer_group import coordinated_group as c
 from groupledger.core.protocol.consumer_group.consumer_state import HeartbeatResponse
 from groupledger.core.protocol.consumer_group.topics_and_targets import find_targets
 from groupledger.core.protocol.settlement import Pace

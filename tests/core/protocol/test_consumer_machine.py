@@ -11,7 +11,6 @@ import os
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.apply_event import HAPPENS
 from groupledger.core.protocol.client_api import Callback
 from tests.core.protocol.drawn_consumer_groups import History
 
@@ -157,7 +156,7 @@ def test_histories_have_everything_in_them():
             if settled.coordinated is not None:
                 errors |= {row.error for row in settled.coordinated.heartbeats}
                 assignors |= {row.assignor for row in settled.coordinated.targets}
-    assert seen >= HAPPENS.keys() - NEVER_DRAWN
+    assert seen >= set(e.KINDS) - NEVER_DRAWN
     assert types == {True, False}
     assert refused >= {"", "GROUP_ID_NOT_FOUND", "UNRELEASED_INSTANCE_ID"}
     assert "UNKNOWN_MEMBER_ID" in errors

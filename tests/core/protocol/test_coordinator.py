@@ -24,7 +24,7 @@ def seated(*ids, instances=()):
 
 
 def walked(coordinator):
-    return [each.member_id for each in coordinator.walk()]
+    return [each.member_id for each in coordinator.members_in_join_order()]
 
 
 @pytest.mark.parametrize("order", list(permutations(["a-1", "b-1", "c-1"])))

@@ -11,7 +11,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Subscription
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.coordinator import Registered
-from groupledger.core.protocol.rounds import ClassicGroup
+from groupledger.core.protocol.rounds import RoundsGroup
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate
 from groupledger.core.rebalance.step import Form
@@ -86,7 +86,7 @@ def test_two_rounds_are_alike_where_claims_are_in_the_same_order_by_generation(b
 
 
 def _claiming(*generations):
-    group = ClassicGroup({"t": 4}, Form.KIP, Pace(), {})
+    group = RoundsGroup(topics={"t": 4}, form=Form.KIP, pace=Pace())
     for at, generation in enumerate(generations):
         claim = Subscription(ByteCode.KIP_792, ("t",), t(at), generation)
         group.coordinator.seat(Registered(f"p{at}", f"m{at}", ("cooperative-sticky",), claim, None))

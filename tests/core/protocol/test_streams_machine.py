@@ -13,7 +13,6 @@ import pytest
 
 from groupledger.core.assignors.server.tasks import Task
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.apply_event import HAPPENS
 from groupledger.core.protocol.consumer_group.settings import configure, partitions_of
 from tests.core.protocol.drawn_streams_groups import StreamsHistory
 from tests.core.protocol.test_consumer_machine import EVENTS, NEVER_DRAWN, Watch
@@ -123,7 +122,7 @@ def test_histories_have_everything_in_them():
                 errors |= {row.error for row in settled.coordinated.heartbeats}
                 states |= {row.state for row in settled.coordinated.heartbeats}
                 standby += sum(len(row.standby) for row in settled.coordinated.members)
-    assert seen >= HAPPENS.keys() - NEVER_DRAWN - {e.Subscribe}
+    assert seen >= set(e.KINDS) - NEVER_DRAWN - {e.Subscribe}
     assert refused == {"", "UNRELEASED_INSTANCE_ID"}
     assert "UNKNOWN_MEMBER_ID" in errors
     assert states >= {"STABLE", "UNREVOKED_TASKS", "UNRELEASED_TASKS"}

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
+    from numpy.typing import NDArray
+
+    from groupledger.core.arrays.batch import IntArray, LongArray
+
+    Mask = NDArray[np.bool_]
 
 
 def starts(lengths: LongArray) -> LongArray:
@@ -41,18 +45,53 @@ def take(start: LongArray, chosen: LongArray) -> tuple[LongArray, LongArray]:
     return taken, at
 
 
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """A list for each of M members, in columns of one length that subclasses name; None is a column without values."""
+
+    start: LongArray  # [M+1]
+
+    @property
+    def member(self) -> LongArray:
+        """Return the member of each entry's list."""
+        return owners(self.start)
+
+    @property
+    def _columns(self) -> list[Any]:
+        return [getattr(self, each.name) for each in fields(self)[1:]]
+
+    def only(self, wanted: Mask) -> Self:
+        """Return the entries where the mask is true, order kept."""
+        kept = np.concatenate(([0], np.cumsum(wanted)))
+        return type(self)(kept[self.start], *(each if each is None else each[wanted] for each in self._columns))
+
+    def of(self, members: LongArray) -> Self:
+        """Return the lists of some members, in that order."""
+        start, entry = take(self.start, members)
+        return type(self)(start, *(each if each is None else each[entry] for each in self._columns))
+
+    def joined(self, other: Self) -> Self:
+        """Return each member's list followed by its list in `other`; columns that one of the two lacks are left out."""
+        order = np.argsort(np.concatenate((self.member, other.member)), kind="stable")
+        pairs = zip(self._columns, other._columns, strict=True)
+        lacking = ((one is None or more is None, one, more) for one, more in pairs)
+        columns = (None if either else np.concatenate((one, more))[order] for either, one, more in lacking)
+        return type(self)(self.start + other.start, *columns)
+
+    def where(self, wanted: Mask, other: Self) -> Self:
+        """Return the lists of the members in the mask, and those of `other` for the rest."""
+        if wanted.all():
+            return self
+        if not wanted.any():
+            return other
+        return self.only(wanted[self.member]).joined(other.only(~wanted[other.member]))
+
+
 # Number the partitions of a batch of groups densely ("slots"), so that a set of partitions is a mask.
 #
 # Topics of all groups are numbered in one sequence ("topic row": a topic of one group). Each existing partition is a
 # slot, and so is each partition that is only named (a claim can name anything), so that a name costs no more than
 # itself.
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
-
-    Mask = NDArray[np.bool_]
 
 
 class Topics(NamedTuple):
@@ -87,21 +126,10 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class MemberSlots:
+class MemberSlots(Ragged):
     """A list of slots for each of M members, in the order of Kafka's own lists."""
 
-    start: LongArray  # [M+1]
     slot: LongArray
-
-    @property
-    def member(self) -> LongArray:
-        """Return the member of each entry's list."""
-        return owners(self.start)
-
-    def only(self, wanted: Mask) -> MemberSlots:
-        """Return the entries where the mask is true, order kept."""
-        kept = np.concatenate(([0], np.cumsum(wanted)))
-        return MemberSlots(kept[self.start], self.slot[wanted])
 
     def mask(self, slots: int) -> Mask:
         """Return which slots occur in any list: [N]."""

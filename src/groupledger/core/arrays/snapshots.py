@@ -14,6 +14,7 @@ import numpy as np
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import GroupBatch
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.arrays.ragged import Ragged
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
@@ -21,24 +22,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedLists:
+class NamedLists(Ragged):
     """A list of (topic row, partition) for each of M members, as written: it may name anything."""
 
-    start: LongArray  # [M+1]
     topic: LongArray  # topic rows
     partition: IntArray
     earlier: Mask | None = None  # an earlier topic of that name is meant (its id is another)
-
-    def only(self, wanted: Mask) -> NamedLists:
-        """Return the entries where the mask is true."""
-        kept = np.concatenate(([0], np.cumsum(wanted)))
-        earlier = None if self.earlier is None else self.earlier[wanted]
-        return NamedLists(kept[self.start], self.topic[wanted], self.partition[wanted], earlier)
-
-    @property
-    def member(self) -> LongArray:
-        """Return the member of each entry."""
-        return ragged.owners(self.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
@@ -59,27 +60,11 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     return assign_safely(assignor, batch, cooperative=False)
 
 
-def _range(batch: GroupBatch) -> AssignmentBatch:
-    return answer(range_groups, batch, None)
-
-
-def _roundrobin(batch: GroupBatch) -> AssignmentBatch:
-    return answer(roundrobin_groups, batch, None)
-
-
-def _sticky(batch: GroupBatch) -> AssignmentBatch:
-    return answer(sticky_groups, batch, False)
-
-
-def _cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
-    return answer(sticky_groups, batch, True)
-
-
 _FUNCTIONS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
-    RANGE.name: _range,
-    ROUNDROBIN.name: _roundrobin,
-    STICKY.name: _sticky,
-    COOPERATIVE_STICKY.name: _cooperative_sticky,
+    RANGE.name: partial(answer, range_groups, cooperative=None),
+    ROUNDROBIN.name: partial(answer, roundrobin_groups, cooperative=None),
+    STICKY.name: partial(answer, sticky_groups, cooperative=False),
+    COOPERATIVE_STICKY.name: partial(answer, sticky_groups, cooperative=True),
     CONSTRAINED.name: constrained_cooperative_sticky,
     LIBRDKAFKAS.name: librdkafka_cooperative_sticky,
     STREAM_JOIN.name: sticky_stream_join,

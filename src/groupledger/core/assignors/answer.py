@@ -15,10 +15,6 @@ from groupledger.core.assignors.group import ExactMapOrders, Status, TargetLists
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray
-
-
-if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
 

@@ -211,7 +211,7 @@ def pass_strictly(h: Holdings, mv: Movements, only_fresh: bool) -> int:
             if target == NOBODY:
                 h.flag[STATUS] = NULL_POINTER
                 return moves
-            _shift(h, mv, topic, slot, target)
+            shift(h, mv, topic, slot, target)
             moves += 1
     return moves
 
@@ -261,14 +261,6 @@ def _lightest(h: Holdings, topic: int) -> int:
         if h.active[place] and (best == NONE or h.size[place] < h.size[best]):
             best = place
     return int(best)
-
-
-@kernel
-def _shift(h: Holdings, mv: Movements, topic: int, slot: int, target: int) -> None:
-    really = to_move_instead(mv, h.base, h.g.topic_hash, topic, slot, h.owner[slot], target)
-    source = int(h.owner[really])
-    move(h, really, target)
-    record(mv, h.base, h.g.topic_hash, topic, really, source, target)
 
 
 @kernel

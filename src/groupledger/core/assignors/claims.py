@@ -12,7 +12,7 @@ import numpy as np
 
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.assignors.group import GroupView, first_at_least, mark_subscribed, sort
+from groupledger.core.assignors.group import GroupView, first_at_least, mark_subscribed, sort, sort_by_rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,19 @@ def slots(g: GroupView) -> LongArray:
         known = subscribed[local] == 1 and g.topic_partitions[local] > 0
         base[local + 1] = base[local] + (g.topic_partitions[local] if known else 0)
     return base
+
+
+@kernel
+def topics_by_name(g: GroupView, base: LongArray) -> IntArray:
+    """Return the subscribed topics that have partitions, by name; `base` as of `slots`."""
+    topics = np.empty(g.topics, np.int32)
+    count = 0
+    for local in range(g.topics):
+        if base[local + 1] > base[local]:
+            topics[count] = local
+            count += 1
+    sort_by_rank(g.topic_rank, topics, count)
+    return topics[:count]
 
 
 @kernel

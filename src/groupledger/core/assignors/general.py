@@ -23,7 +23,7 @@ from groupledger.core.assignors.balance import (
     slot_at,
     subscribes,
 )
-from groupledger.core.assignors.claims import Claims, phantom_partition, phantom_topic, settle, slot_of
+from groupledger.core.assignors.claims import Claims, phantom_partition, phantom_topic, settle, slot_of, topics_by_name
 from groupledger.core.assignors.group import GroupView, Status, sort_by_rank, subscribers
 from groupledger.core.assignors.range_ import far_from, racks_matter
 
@@ -64,7 +64,8 @@ def _holdings(g: GroupView, claims: Claims, members: IntArray) -> Holdings:
     for place in range(n):
         place_of[member_at[place]] = place
     subscriber_count, most = _potential(g, claims, member_at)
-    topics = _fewest_first(g, claims.base, subscriber_count)
+    topics = topics_by_name(g, claims.base)
+    sort_by_rank(subscriber_count, topics, len(topics))  # fewest subscribers first, then by name
     heads, seats = subscribers(g, member_at)
     slots = claims.total + len(claims.phantom)
     dated = False
@@ -134,20 +135,6 @@ def _potential(g: GroupView, claims: Claims, member_at: IntArray) -> tuple[IntAr
         if entries == known:
             most[place] = claims.total
     return subscriber_count, most
-
-
-@kernel
-def _fewest_first(g: GroupView, base: LongArray, subscriber_count: IntArray) -> IntArray:
-    """Return topics with partitions: fewest subscribers first, then by name."""
-    topics = np.empty(g.topics, np.int32)
-    count = 0
-    for local in range(g.topics):
-        if base[local + 1] > base[local]:
-            topics[count] = local
-            count += 1
-    sort_by_rank(g.topic_rank, topics, count)
-    sort_by_rank(subscriber_count, topics, count)
-    return topics[:count]
 
 
 @kernel

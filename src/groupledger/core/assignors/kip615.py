@@ -15,8 +15,7 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.answer import answer
-from groupledger.core.assignors.claims import slots
-from groupledger.core.assignors.constrained import topics_by_name
+from groupledger.core.assignors.claims import slots, topics_by_name
 from groupledger.core.assignors.group import Arrays, GroupView, Status, TargetLists, clear, group_at, sort_by_rank
 from groupledger.core.assignors.safe import Doubt, doubts, withhold_claimed, without_claims
 

@@ -8,14 +8,13 @@ import numpy as np
 
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.claims import slots, topics_by_name
 from groupledger.core.assignors.group import (
     Arrays,
     GroupView,
     Status,
     first_at_least,
     group_at,
-    mark_subscribed,
-    sort_by_rank,
     sort_static_first,
     subscribers,
     walk_members,
@@ -49,29 +48,13 @@ def roundrobin(g: GroupView, start: LongArray, topic: IntArray, partition: IntAr
     if walk_members(g, circle) == TREE:
         return NOT_EMULATED
     sort_static_first(g, circle)
-    topics = np.empty(g.topics, np.int32)
-    known = _topics_by_name(g, topics)
+    base = slots(g)
+    topics = topics_by_name(g, base)
     heads, seats = subscribers(g, circle)
-    total = 0
-    for at in range(known):
-        total += g.topic_partitions[topics[at]]
-    taker = np.empty(total, np.int32)
-    _go_round(g, topics[:known], heads, seats, taker)
-    _write(g, topics[:known], circle, taker, start, topic, partition)
+    taker = np.empty(base[g.topics], np.int32)
+    _go_round(g, topics, heads, seats, taker)
+    _write(g, topics, circle, taker, start, topic, partition)
     return OK
-
-
-@kernel
-def _topics_by_name(g: GroupView, topics: IntArray) -> int:
-    subscribed = np.zeros(g.topics, np.int32)
-    mark_subscribed(g, subscribed)
-    known = 0
-    for local in range(g.topics):
-        if subscribed[local] == 1 and g.topic_partitions[local] > 0:
-            topics[known] = local
-            known += 1
-    sort_by_rank(g.topic_rank, topics, known)
-    return known
 
 
 @kernel

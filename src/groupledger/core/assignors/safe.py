@@ -11,15 +11,15 @@ If the group would change its target later, it gets that later target from the f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
-from groupledger.core.arrays.ragged import MemberSlots, Naming, Topics, number
+from groupledger.core.arrays.ragged import MemberSlots, Naming, Ragged, Topics, number
 from groupledger.core.arrays.snapshots import select, with_members
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.rebalance.step import withhold
@@ -170,29 +170,17 @@ def withhold_claimed(batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBa
     )
 
 
-class MemberAssignments(NamedTuple):
-    """A list for each of M members."""
+@dataclass(frozen=True, slots=True)
+class MemberAssignments(Ragged):
+    """A list of partitions for each of M members."""
 
-    start: LongArray  # [M+1]
     topic: IntArray  # local topics
     partition: IntArray
 
-    def only(self, kept: NDArray[np.bool_]) -> MemberAssignments:
-        """Return the entries that are `kept`."""
-        return MemberAssignments(
-            ragged.starts(kept.astype(np.int64))[self.start], self.topic[kept], self.partition[kept]
-        )
-
-    def of(self, members: LongArray) -> MemberAssignments:
-        """Return the lists of some members."""
-        start, entry = ragged.take(self.start, members)
-        return MemberAssignments(start, self.topic[entry], self.partition[entry])
-
     def replaced(self, members: LongArray, lists: MemberAssignments) -> MemberAssignments:
         """Return a copy with other lists for some members."""
-        owner = ragged.owners(self.start)
-        stays = ~np.isin(owner, members)
-        owner = np.concatenate([owner[stays], members[ragged.owners(lists.start)]])
+        stays = ~np.isin(self.member, members)
+        owner = np.concatenate([self.member[stays], members[lists.member]])
         order = np.argsort(owner, kind="stable")
         topic = np.concatenate([self.topic[stays], lists.topic])[order]
         partition = np.concatenate([self.partition[stays], lists.partition])[order]
@@ -204,8 +192,7 @@ class MemberAssignments(NamedTuple):
         partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
         shape = len(self.start), topics, partitions
         mine, theirs = (
-            np.ravel_multi_index((ragged.owners(each.start), each.topic, each.partition), shape)
-            for each in (self, other)
+            np.ravel_multi_index((each.member, each.topic, each.partition), shape) for each in (self, other)
         )
         found: NDArray[np.bool_] = np.isin(mine, theirs)
         return found
@@ -235,7 +222,8 @@ def settle_in_two_rounds(
         if played < PLAYED
         else offer_less_until_stable(assignor, rest, later)
     )
-    return with_lists(answer, member[within], found)
+    assigned = assigned_of(answer).replaced(member[within], assigned_of(found))
+    return _answer(answer, assigned=assigned, target=target_of(answer).replaced(member[within], target_of(found)))
 
 
 def offer_less_until_stable(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
@@ -271,12 +259,6 @@ def taken(answer: AssignmentBatch, groups: LongArray, members: LongArray) -> Ass
     return _answer(few, assigned=assigned_of(answer).of(members), target=target_of(answer).of(members))
 
 
-def with_lists(answer: AssignmentBatch, members: LongArray, other: AssignmentBatch) -> AssignmentBatch:
-    """Return the answer with another's lists for some members."""
-    assigned = assigned_of(answer).replaced(members, assigned_of(other))
-    return _answer(answer, assigned=assigned, target=target_of(answer).replaced(members, target_of(other)))
-
-
 def _waits(batch: GroupBatch, answer: AssignmentBatch) -> NDArray[np.bool_]:
     """Mark groups, [G], that do not yet get all of their target, unless the constrained algorithm decided."""
     less = np.diff(answer.assigned_start) < np.diff(answer.target_start)
@@ -288,7 +270,7 @@ def _waits(batch: GroupBatch, answer: AssignmentBatch) -> NDArray[np.bool_]:
 
 def _changed(batch: GroupBatch, before: MemberAssignments, after: MemberAssignments) -> LongArray:
     """Return the groups in which some member lacks a partition that it had before."""
-    member = ragged.owners(before.start)[~before.within(after)]
+    member = before.member[~before.within(after)]
     groups: LongArray = np.unique(ragged.owners(batch.member_start)[member])
     return groups
 
@@ -304,4 +286,8 @@ def target_of(answer: AssignmentBatch) -> MemberAssignments:
 
 
 def _answer(answer: AssignmentBatch, *, assigned: MemberAssignments, target: MemberAssignments) -> AssignmentBatch:
-    return AssignmentBatch(*assigned, *target, answer.status, answer.path)
+    return AssignmentBatch(
+        *(assigned.start, assigned.topic, assigned.partition),
+        *(target.start, target.topic, target.partition),
+        *(answer.status, answer.path),
+    )

@@ -38,7 +38,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
         if walked == TREE:
             status[index] = NOT_EMULATED
         elif equal:
-            status[index] = constrained(g, members, cooperative, out)
+            status[index] = constrained(d, index, g, members, cooperative)
         else:
             status[index] = general(g, members, cooperative, out)
         if status[index] != OK:

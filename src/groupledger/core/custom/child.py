@@ -26,7 +26,6 @@ from typing import Any, BinaryIO, NoReturn
 
 from groupledger.core.custom import messages
 from groupledger.core.custom.calls import (
-    MOST_ERROR_BYTES,
     Unusable,
     call_all,
     call_twice,
@@ -36,7 +35,7 @@ from groupledger.core.custom.calls import (
     told,
 )
 from groupledger.core.custom.group import CustomLimits, Group, Protocol
-from groupledger.core.custom.messages import dumped, line, parsed, read_group, write_finding
+from groupledger.core.custom.messages import READ, dumped, keep_end, line, parsed, read_group, write_finding
 
 REQUESTS_ENDED = 64
 """Exit status if the requesting process has closed its pipe."""
@@ -47,7 +46,6 @@ MOST_PROCESSES = 32
 GLANCE_MS = 50
 """How often a slow fork is checked."""
 
-_READ = 1 << 16
 _MEGABYTE = 1 << 20
 
 
@@ -101,17 +99,13 @@ def _load(source: str, *, digest: bool) -> tuple[Callable[..., Any], dict[str, A
 def _digest(function: Callable[..., Any]) -> str:
     """Return the digest of its module's source."""
     import hashlib
-
-    return hashlib.sha256(_text_of(function).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _text_of(function: Callable[..., Any]) -> str:
     import inspect
 
     try:
-        return inspect.getsource(sys.modules[function.__module__])
+        text = inspect.getsource(sys.modules[function.__module__])
     except (OSError, TypeError, AttributeError, KeyError):  # compiled, or not a plain function
-        return repr(type(function))
+        text = repr(type(function))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _serve(name: str, function: Callable[..., Any], limits: CustomLimits, reader: BinaryIO, writer: BinaryIO) -> None:
@@ -236,7 +230,7 @@ class _Fork:
         finally:
             messages.kill(self.pid)
             _leave(self.pid)
-        self._read_stderr()
+        keep_end(self.stderr, self.errors)
         os.close(self.pipe)
         os.close(self.stderr)
         if complaint is None:
@@ -262,7 +256,7 @@ class _Fork:
                 messages.kill(self.pid)
                 messages.end_all(os.getpid())
                 os._exit(REQUESTS_ENDED)
-            if self.stderr in ready and not self._read_stderr():
+            if self.stderr in ready and not keep_end(self.stderr, self.errors):
                 poll.unregister(self.stderr)
             if self.pipe in ready and not self._read():
                 return self._ended()
@@ -281,19 +275,9 @@ class _Fork:
 
     def _read(self) -> bool:
         """Read what is available; False at the end, or if it is too much."""
-        some = os.read(self.pipe, _READ)
+        some = os.read(self.pipe, READ)
         self.text += some
         return len(some) > 0 and len(self.text) <= MOST_ANSWER_BYTES
-
-    def _read_stderr(self) -> bool:
-        """Keep the end of stderr; False once it is closed."""
-        try:
-            some = os.read(self.stderr, _READ)
-        except BlockingIOError:
-            return True
-        self.errors += some
-        del self.errors[:-MOST_ERROR_BYTES]
-        return len(some) > 0
 
     def _malformed(self) -> tuple[str, str] | None:
         """Complain of more than one line: only code that found the pipe writes more."""
@@ -327,12 +311,10 @@ class _Fork:
             words = f"{self.name} answered more than {MOST_ANSWER_BYTES >> 20} MB; expected partitions by member id"
             return "ASSIGNOR_ANSWER_MALFORMED", words
         while not self._has_ended() and time.monotonic() < self.deadline:
-            self._read_stderr()
+            keep_end(self.stderr, self.errors)
             time.sleep(0.001)
-        how = "closed the pipe for its answer" if self.status is None else _how(self.status)
+        how = "closed the pipe for its answer"
+        if self.status is not None:
+            code = os.waitstatus_to_exitcode(self.status)
+            how = f"ended with status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
         return "ASSIGNOR_DIED", f"the process of {self.name} {how} without an answer; expected one for any group"
-
-
-def _how(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"ended with status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"

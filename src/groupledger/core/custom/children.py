@@ -21,9 +21,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from groupledger.core.custom import messages
-from groupledger.core.custom.calls import MOST_ERROR_BYTES, Finding, Unusable, last_words, printable, refused
+from groupledger.core.custom.calls import Finding, Unusable, last_words, printable, refused
 from groupledger.core.custom.group import CustomLimits, Group, Protocol
-from groupledger.core.custom.messages import line, parsed, read_findings, write_group
+from groupledger.core.custom.messages import READ, keep_end, line, parsed, read_findings, write_group
 
 START_SECONDS, GRACE_SECONDS = 5, 20
 """Extra time for the process beyond the limit for its code: to start; to read large groups and to clean up."""
@@ -35,7 +35,6 @@ MOST_TOGETHER, MOST_SIZE_TOGETHER = 32, 10_000
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 """Set to 1 if unset: a process is forked for each group, and threads do not survive a fork."""
 
-_READ = 1 << 16
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from groupledger.core.custom.child import main; main()"
 )
@@ -139,12 +138,12 @@ class Child:
             ready = dict(poll.poll(max((deadline - time.monotonic()) * 1_000, 0)))
             if not ready:
                 raise Hung(f"did not answer within {seconds} s")
-            if self.stderr in ready and not self._drain():
+            if self.stderr in ready and not keep_end(self.stderr, self.errors):
                 poll.unregister(self.stderr)
             if self.requests in ready and not self._write():
                 poll.unregister(self.requests)
             if self.answers in ready:
-                some = os.read(self.answers, _READ)
+                some = os.read(self.answers, READ)
                 self.received += some
                 if not some or len(self.received) > MOST_LINE_BYTES:
                     raise Gone(self._how_it_ended() if not some else "answered too much")
@@ -155,22 +154,12 @@ class Child:
     def _write(self) -> bool:
         """Write what the pipe takes; False if nothing is left."""
         try:
-            del self.unsent[: os.write(self.requests, self.unsent[:_READ])]
+            del self.unsent[: os.write(self.requests, self.unsent[:READ])]
         except BlockingIOError:
             return True
         except BrokenPipeError:  # the pipe of answers shows it as well
             self.unsent.clear()
         return len(self.unsent) > 0
-
-    def _drain(self) -> bool:
-        """Keep the end of stderr; False once it is closed."""
-        try:
-            some = os.read(self.stderr, _READ)
-        except BlockingIOError:
-            return True
-        self.errors += some
-        del self.errors[:-MOST_ERROR_BYTES]
-        return len(some) > 0
 
     def _how_it_ended(self) -> str:
         try:

@@ -18,7 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from groupledger.core.custom.calls import Complaint, Finding, SortedPartitions, printable
+from groupledger.core.custom.calls import MOST_ERROR_BYTES, Complaint, Finding, SortedPartitions, printable
 from groupledger.core.custom.group import Group, Member, TopicPartition
 
 CALL_CODES = frozenset(
@@ -33,6 +33,8 @@ CALL_CODES = frozenset(
     }
 )
 """Complaints that the other process may make; the rest of the contract is checked here."""
+READ = 1 << 16
+"""Bytes of one read or write of a pipe."""
 
 
 def dumped(value: Any) -> bytes:
@@ -54,6 +56,17 @@ def parsed(text: bytes) -> dict[str, Any]:
     if type(message) is not dict:
         raise ValueError(f"a message is a {type(message).__name__}")
     return message
+
+
+def keep_end(source: int, kept: bytearray) -> bool:
+    """Add what can be read from a descriptor that does not block, and keep its end; False once it is closed."""
+    try:
+        some = os.read(source, READ)
+    except BlockingIOError:
+        return True
+    kept += some
+    del kept[:-MOST_ERROR_BYTES]
+    return len(some) > 0
 
 
 def write_group(group: Group) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Call(NamedTuple):
 
 
 def call(callback: Callback, partitions: Iterable[TopicPartition]) -> Call:
-    """A call about partitions, by topic and number."""
+    """Return a call about partitions, by topic and number."""
     return Call(callback, tuple(sorted(partitions)))
 
 

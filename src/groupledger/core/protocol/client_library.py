@@ -86,7 +86,7 @@ def stand_in(library: str, assignor: str) -> str | None:
 
 
 def algorithm_of(library: str, assignor: str) -> str:
-    """What a leader of this library runs where the group's protocol is called so."""
+    """Return the algorithm that a leader of this library runs where the group's protocol has this name."""
     own = (each.name for each in RECORDS if each.library == library and each.protocol_name == assignor)
     eager = f"{library}-{assignor}"
     return next(own, eager if eager in CLIENTS_EAGER else assignor)

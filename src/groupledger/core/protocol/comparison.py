@@ -201,7 +201,7 @@ def _shares(settled: Settlement) -> bool:
 
 
 def _with_timeline(compared: ComparedVariant, result: list[Settlement] | Fault) -> ComparedVariant:
-    """What lasts is told again by each settlement: the last one that has it knows when it ended."""
+    """Add who consumed what; a span that lasts is in each settlement, and the last one knows when it ended."""
     if isinstance(result, Fault):
         return compared
     ends = {each[:3]: each.until_ms for settled in result for each in settled.consumed}
@@ -224,7 +224,7 @@ def _has_clock(settled: Settlement) -> bool:
 
 
 def costs(settlements: Sequence[Settlement], events: int) -> Iterator[EventCost]:
-    """What each event led to; whatever settles after the last of them is added to that one."""
+    """Return the cost of each event; whatever settles after the last of them is added to that one."""
     owner: dict[TopicPartition, str] = {}
     read: Read | None = None
     rows: list[EventCost] = []
@@ -293,7 +293,7 @@ def _moves(settled: Settlement, owner: dict[TopicPartition, str]) -> int:
 
 
 def _more(read: Read, now: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int]) -> int:
-    """What an event added to counts of the whole script; a topic that is gone takes nothing back."""
+    """Return what an event added to counts of the whole script; a topic that is gone takes nothing back."""
     return sum(now.get(each, 0) - before.get(each, 0) for each in read.ends)
 
 
@@ -347,7 +347,7 @@ class Variant:
 
 
 def read_variants(text: str, assignors: Collection[str]) -> tuple[Variant, ...]:
-    """The variants of `range,cooperative-sticky+static,consumer`; raises Fault("BAD_VARIANT")."""
+    """Read the variants of `range,cooperative-sticky+static,consumer`; raise Fault("BAD_VARIANT")."""
     names = [each.strip() for each in text.split(",")]
     twice = sorted({each for each in names if names.count(each) > 1})
     if twice:
@@ -385,7 +385,7 @@ def _with_setting(variant: Variant, key: str, value: str) -> Variant:
 
 
 def changed(script: Script, variant: Variant) -> Script:
-    """The script under a variant. Raises Fault: BAD_VARIANT, and BAD_SCRIPT for a value that a setting cannot have."""
+    """Return the script under a variant. Raise Fault: BAD_VARIANT, BAD_SCRIPT for a bad value of a setting."""
     before = [_with_topics(each, script) for each in script.events]
     events = [_join(each, variant) if isinstance(each, e.Join) else each for each in before]
     joins = [each for each in events if isinstance(each, e.Join)]
@@ -398,7 +398,7 @@ def changed(script: Script, variant: Variant) -> Script:
 
 
 def _with_topics(event: e.Event, script: Script) -> e.Event:
-    """A member of a Streams group as it would subscribe under another protocol: to the topics of the topology."""
+    """Let a member of a Streams group subscribe as it would under another protocol: to the topics of the topology."""
     settings = script.consumer_group
     if not isinstance(event, e.Join) or not isinstance(settings, StreamsGroupSettings):
         return event
@@ -407,7 +407,7 @@ def _with_topics(event: e.Event, script: Script) -> e.Event:
 
 
 def _join(join: e.Join, variant: Variant) -> e.Join:
-    """A member as the variant has it, with those fields alone that members of its kind have."""
+    """Return a member as the variant has it, with those fields alone that members of its kind have."""
     protocol = variant.coordinated or (e.GroupProtocol.CLASSIC if variant.assignor else join.group_protocol)
     if protocol in KINDS and join.seat is not None:
         held = f"{join.member!r} holds partitions as they were recorded"

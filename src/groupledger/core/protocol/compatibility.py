@@ -189,12 +189,12 @@ SPEAK_KIP_848 = frozenset(each.name for each in _ALL if each.speaks_kip_848)
 
 
 def since(assignor: str) -> ByteCode:
-    """The byte code that first had it; what is not in the table is some other library's own, and as old as that."""
+    """Return the byte code that first had an assignor; one that is not in the table is of another library."""
     return next((row.since for row in TABLE if row.assignor == assignor), ByteCode.BEFORE_KIP_429)
 
 
 def protocol_of(supported: Iterable[Iterable[Protocol]], byte_code: ByteCode = ByteCode.KIP_792) -> Protocol:
-    """The protocol a consumer follows: the highest that all its assignors support, COOPERATIVE above EAGER."""
+    """Return the protocol of a consumer: the highest that all its assignors support, COOPERATIVE above EAGER."""
     common = set(Protocol).intersection(*map(set, supported))
     return COOPERATIVE if COOPERATIVE in common and byte_code >= ByteCode.KIP_429 else EAGER
 

@@ -146,7 +146,7 @@ def change_metadata(consumer: Consumer, view: PartitionCounts) -> Reaction:
 
 
 def fall_out(consumer: Consumer, error: Error) -> Reaction:
-    """The group went on without this consumer (step 1.4): everything it owned is lost, and it joins with nothing."""
+    """Lose everything that it owned, since the group continued without it (step 1.4), and join with nothing."""
     consumer, calls = _drop(consumer, Callback.LOST, consumer.owned)
     member_id = None if error is Error.UNKNOWN_MEMBER_ID else consumer.member_id
     prepared = bool(calls) or consumer.prepared
@@ -229,12 +229,12 @@ def _loses_unknown(consumer: Consumer) -> bool:
 
 
 def _not_subscribed(consumer: Consumer) -> PartitionSet:
-    """What it owns of topics that it does not subscribe to."""
+    """Return what it owns of topics that it does not subscribe to."""
     return frozenset(each for each in consumer.owned if each[0] not in consumer.topics)
 
 
 def _drop(consumer: Consumer, callback: Callback, gone: PartitionSet) -> tuple[Consumer, tuple[Call, ...]]:
-    """The consumer without these partitions, and the call that says so; nothing to drop, no call."""
+    """Return the consumer without these partitions, and the call that reports them; nothing to drop, no call."""
     if not gone:
         return consumer, ()
     return replace(consumer, owned=consumer.owned - gone), (call(callback, gone),)
@@ -245,7 +245,7 @@ def _send(consumer: Consumer, calls: tuple[Call, ...]) -> Joining:
 
 
 def _subscription(consumer: Consumer) -> Subscription:
-    """What is sent, in the version of the consumer's byte code."""
+    """Return the subscription that is sent, in the version of the consumer's byte code."""
     code = consumer.byte_code
     return Subscription(
         version=code,
@@ -257,7 +257,7 @@ def _subscription(consumer: Consumer) -> Subscription:
 
 
 def _stated_generation(consumer: Consumer) -> int | None:
-    """The generation that dates what is owned (KIP-792). Kafka's client sends that of its last JoinGroup instead.
+    """Return the generation that dates the owned partitions (KIP-792). Kafka's client sends that of its last JoinGroup.
 
     They differ where an assignment was missed: then Kafka's client calls a stale claim fresh (decision 0031).
     """

@@ -59,7 +59,7 @@ class Coordinator:
                 return found
 
     def adopt_ids(self, other: Coordinator) -> None:
-        """Number processes on where another coordinator of the group left off."""
+        """Continue the numbering of processes from another coordinator of the group."""
         self._ids = other._ids
 
     def require_common_assignor(self, process: str, assignors: tuple[str, ...]) -> None:
@@ -86,23 +86,23 @@ class Coordinator:
         if seat.leads:
             self.leader = member.member_id
         self.given = {**self.given, member.member_id: seat.assigned}
-        self.assignor = choose_assignor([each.assignors for each in self.walk()])
+        self.assignor = choose_assignor([each.assignors for each in self.members_in_join_order()])
 
     def remove(self, member_id: str) -> None:
-        """A member left or expired: the others have to rebalance. If it led, the first of those who stay leads."""
+        """Remove a member that left or expired: the others rebalance. If it led, the first of those who stay leads."""
         if self.members.pop(member_id, None) is not None:
             self.rebalancing = True
             self.changes += 1
         if self.leader == member_id:
-            self.leader = next((each.member_id for each in self.walk()), None)
+            self.leader = next((each.member_id for each in self.members_in_join_order()), None)
 
     def static_seat(self, group_instance_id: str | None) -> Registered | None:
-        """The seat of a static member by its instance id."""
+        """Return the seat of a static member by its instance id."""
         found = (each for each in self.members.values() if each.group_instance_id == group_instance_id)
         return None if group_instance_id is None else next(found, None)
 
     def replace(self, old: str, member: Registered) -> None:
-        """A static member comes back under a new id: same generation, same assignment, the leader stays the leader."""
+        """Give a static member a new id: same generation, same assignment, the leader stays the leader."""
         self.members = {
             member.member_id if member_id == old else member_id: member if member_id == old else each
             for member_id, each in self.members.items()
@@ -119,12 +119,14 @@ class Coordinator:
         self.generation += 1
         self.rebalancing = False
         self.given = {}
-        self.assignor = choose_assignor([each.assignors for each in self.walk()])
+        self.assignor = choose_assignor([each.assignors for each in self.members_in_join_order()])
         present = set(joined)
         if self.leader not in present:
-            self.leader = next((each.member_id for each in self.walk() if each.member_id in present), self.leader)
+            self.leader = next(
+                (each.member_id for each in self.members_in_join_order() if each.member_id in present), self.leader
+            )
 
-    def walk(self) -> list[Registered]:
+    def members_in_join_order(self) -> list[Registered]:
         """Members in the order of the JoinGroup response: as Java's hash map of member ids is walked."""
         return [self.members[each] for each in _walked(tuple(self.members))]
 

@@ -85,7 +85,7 @@ class Join(Event):
     seat: RecordedSeat | None = None
 
     def subscribed(self, topics: tuple[str, ...], topic_regex: str | None) -> Join:
-        """The same process with another subscription."""
+        """Return the same process with another subscription."""
         return replace(self, topics=topics, topic_regex=topic_regex)
 
 
@@ -224,3 +224,9 @@ class MissTopic(Event):
 @dataclass(frozen=True, slots=True)
 class Wait(Event):
     """Nothing but time passes: in a consumer group, or where a group has times, sessions of silent members run out."""
+
+
+KINDS: tuple[type[Event], ...] = (
+    *(Join, Leave, Crash, Pause, Hang, CutOff, Resume, Expire, Restart, Subscribe, SetPartitions, DeleteTopic),
+    *(FreezeMetadata, RefreshMetadata, MissAssignment, LoseAssignment, MissTopic, Wait),
+)

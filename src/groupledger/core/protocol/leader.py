@@ -1,4 +1,4 @@
-"""What a group's leader is asked and answers (KIP-429, "Proposed Changes", step 2); `planning` finds the answers."""
+"""What a group's leader is asked and answers (KIP-429, "Proposed Changes", step 2); `plan_all` finds the answers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class MissingTopics:
             self.rounds[topic] = rounds
 
     def known(self, view: PartitionCounts) -> PartitionCounts:
-        """The topics that there is metadata of."""
+        """Return the topics that there is metadata of."""
         return {topic: count for topic, count in view.items() if topic not in self.rounds} if self.rounds else view
 
     def assigned(self) -> bool:
@@ -131,12 +131,12 @@ def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor]
 
 
 def plan(question: Question, custom: Mapping[str, CustomAssignor] | None = None) -> Plan:
-    """The plan of one group."""
+    """Return the plan of one group."""
     return plan_all([question], custom)[0]
 
 
 def _client_plan(question: Question) -> Plan:
-    """The plan of a leader of another library than Java's, whose assignor takes one group at a time."""
+    """Return the plan of a leader of another library than Java's, whose assignor takes one group at a time."""
     group = _group(question, remembered=False)
     answer = next(iter(CLIENT_ASSIGNORS[question.assignor].plans(group, None)))
     if answer.failure is not None:
@@ -154,12 +154,13 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
     batch = encoded.batch
     answer, failures = _answers(encoded, assignor, form, custom)
     slots, owned, target, offered = _number(batch, answer, remembered=assignor in REMEMBERED)
-    sets = _sets(encoded, slots, owned, target)
+    split = [_by_group(encoded, slots, mask) for mask in three_sets(owned, target, slots)]
+    sets = [ThreeSets(*each) for each in zip(*split, strict=True)]
     targets = _lists(encoded, answer.target_start, answer.target_topic, answer.target_partition)
     if form is Form.KIP:
         given = assign_round(form, owned, target, slots, generations(batch, cooperative=True))
         given = given if custom else hold_back(given, target, offered, slots)
-        assigned = _slot_lists(encoded, slots, given)
+        assigned = _cut(encoded, given.start, _named(encoded, slots.topic[given.slot], slots.partition[given.slot]))
     else:
         assigned = _lists(encoded, answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
     return [
@@ -169,7 +170,7 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
 
 
 def _given_back(question: Question, plan: Plan) -> Plan:
-    """The plan with what members own and the assignor knows nothing of, be it of topics that exist no longer."""
+    """Add to the plan what members own and the assignor does not know, even of topics that exist no longer."""
     known = {each for listed in plan.target.values() for each in listed}
     owner = {each: seat.member_id for seat in question.seats for each in seat.subscription.owned}
     back: dict[str, list[TopicPartition]] = {}
@@ -182,7 +183,7 @@ def _given_back(question: Question, plan: Plan) -> Plan:
 def _answers(
     encoded: EncodedGroups, assignor: str, form: Form, custom: CustomAssignor | None
 ) -> tuple[AssignmentBatch, list[str | None]]:
-    """What the assignor answers, and of each group what it threw."""
+    """Return the answers of the assignor, and of each group the error that it raised."""
     if custom is None:
         answer = assign(assignor, encoded.batch, mode="safe" if form is Form.KIP else "as-kafka")
         return answer, [None if each == Status.OK else MESSAGES[Status(each)] for each in answer.status.tolist()]
@@ -198,7 +199,7 @@ def _texts(encoded: EncodedGroups) -> Texts:
 
 
 def encode(questions: Iterable[Question], *, remembered: bool) -> EncodedGroups:
-    """The questions as one batch; claims are what members own, or what they remember."""
+    """Encode the questions as one batch; claims are what members own, or what they remember."""
     groups, claims = list[Group](), list[MemberClaim]()
     for question in questions:
         reads = remembered or question.reads_owned
@@ -211,7 +212,7 @@ def encode(questions: Iterable[Question], *, remembered: bool) -> EncodedGroups:
 
 
 def _group(question: Question, *, remembered: bool) -> Group:
-    """The members, without what they claim, and the topics that the leader knows of those that they subscribe to."""
+    """Return the members without their claims, and the topics that the leader knows of those that they subscribe to."""
     reads = remembered or question.reads_owned
     members = tuple(
         Member(each.member_id, sent.topics, (), sent.generation if reads else None, each.group_instance_id)
@@ -223,7 +224,7 @@ def _group(question: Question, *, remembered: bool) -> Group:
 
 
 def _claims(question: Question, sent: Subscription, remembered: bool = False) -> Sequence[tuple[str, int]]:
-    """What the assignor is told that a member owned, in the order in which its client writes it."""
+    """Return what the assignor gets as a member's claim, in the order in which its client writes it."""
     if remembered:
         memory = sent.memory.partitions
         return through_user_data(list(memory)) if question.assignor == STICKY else memory
@@ -255,24 +256,13 @@ def _number(
     return slots, lists_of[0].distinct(len(slots)), lists_of[1], lists_of[2]
 
 
-def _sets(encoded: EncodedGroups, slots: Slots, owned: MemberSlots, target: MemberSlots) -> list[ThreeSets]:
-    """KIP-429's three sets of each group."""
-    groups = encoded.batch.groups
-    split = [_by_group(encoded, slots, mask, groups) for mask in three_sets(owned, target, slots)]
-    return [ThreeSets(*each) for each in zip(*split, strict=True)]
-
-
-def _by_group(encoded: EncodedGroups, slots: Slots, mask: Any, groups: int) -> list[tuple[TopicPartition, ...]]:
+def _by_group(encoded: EncodedGroups, slots: Slots, mask: Any) -> list[tuple[TopicPartition, ...]]:
     at = np.flatnonzero(mask)
     named = _named(encoded, slots.topic[at], slots.partition[at])
-    found: list[list[TopicPartition]] = [[] for _ in range(groups)]
+    found: list[list[TopicPartition]] = [[] for _ in range(encoded.batch.groups)]
     for group, partition in zip(slots.group[at].tolist(), named, strict=True):
         found[group].append(partition)
     return [tuple(sorted(each)) for each in found]
-
-
-def _slot_lists(encoded: EncodedGroups, slots: Slots, lists: MemberSlots) -> list[PartitionsByMember]:
-    return _cut(encoded, lists.start, _named(encoded, slots.topic[lists.slot], slots.partition[lists.slot]))
 
 
 def _lists(encoded: EncodedGroups, start: LongArray, topic: Any, partition: Any) -> list[PartitionsByMember]:

@@ -67,7 +67,7 @@ class _Seen:
 
 
 def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Metric]:
-    """The metrics of each member and of the group, by name of the process.
+    """Compute the metrics of each member and of the group, by name of the process.
 
     A member's rebalance is a round in which it was answered, and takes from JoinGroup to the end of its last callback,
     and what it spent in onPartitionsLost before (KIP-429, step 0 of both timelines); one in which it got no answer has
@@ -89,15 +89,11 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
             lost_ms = {}
         if not settled.event.together:
             lost_ms = {}
-        _count_reconciled(seen, settled, window)
+        for taken in reconciled(settled):
+            for who in (GROUP, taken.member) if window.has(taken.ended_ms) else ():
+                _count(seen[who], not taken.failed, taken.started_ms, taken.ended_ms)
         _count_calls(seen, settled, window)
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
-
-
-def _count_reconciled(seen: Mapping[str | None, _Seen], settled: Settlement, window: Window) -> None:
-    for taken in reconciled(settled):
-        for who in (GROUP, taken.member) if window.has(taken.ended_ms) else ():
-            _count(seen[who], not taken.failed, taken.started_ms, taken.ended_ms)
 
 
 def _count_calls(seen: Mapping[str | None, _Seen], settled: Settlement, window: Window) -> None:
@@ -114,7 +110,7 @@ def _in_rounds(played: Iterable[Settlement]) -> set[str]:
 
 
 def reconciled(settled: Settlement) -> tuple[Reconciled, ...]:
-    """Assignments that members of a consumer group took."""
+    """Return the assignments that members of a consumer group took."""
     return () if settled.coordinated is None else settled.coordinated.reconciled
 
 
@@ -131,7 +127,7 @@ def whole(settlements: Iterable[Settlement]) -> Window:
 def _count_round(
     seen: Mapping[str | None, _Seen], settled: Settlement, took: Round, lost_ms: Mapping[str, int]
 ) -> None:
-    """A rebalance of the group and of each of its members; `lost_ms`: what they spent in onPartitionsLost before it."""
+    """Count a rebalance of the group and of its members; `lost_ms`: what they spent in onPartitionsLost before it."""
     last = {call.member: call.ended_ms for call in settled.calls if call.round == took.number}
     longest = max((lost_ms.get(row.member, 0) for row in took.members if row.started_ms is None), default=0)
     _count(seen[GROUP], took.failure is None, took.started_ms - longest, took.ended_ms)
@@ -143,8 +139,9 @@ def _count_round(
 
 
 def of_history(calls: Iterable[RecordedCall], window: Window) -> list[Metric]:
-    """The metrics of each member, by member id, and of the group; each recorded generation is a rebalance of those
-    who were assigned something, or nothing, in it.
+    """Compute the metrics of each member, by member id, and of the group.
+
+    Each recorded generation is a rebalance of those who were assigned something, or nothing, in it.
     """
     seen: dict[str | None, _Seen] = {GROUP: _Seen()}
     ended: dict[str, int] = {}

@@ -87,7 +87,7 @@ class MigrationRehearsal:
 
 
 def two_bounces(clients: Sequence[GroupClient], to: str) -> list[Bounce]:
-    """The path of KIP-429: list both, then the new one alone. For Streams: UPGRADE_FROM set, then removed.
+    """Return the path of KIP-429: list both, then the new one alone. For Streams: UPGRADE_FROM set, then removed.
 
     Raises Fault("ALREADY_THERE") where every member lists the new one alone.
     """
@@ -101,7 +101,7 @@ def two_bounces(clients: Sequence[GroupClient], to: str) -> list[Bounce]:
 
 
 def one_bounce(to: str) -> list[Bounce]:
-    """What one should not do: everything at once, member by member."""
+    """Return what one should not do: everything at once, member by member."""
     return [Bounce(f"list {to} alone, in one bounce", (to,))]
 
 
@@ -125,26 +125,20 @@ def rehearse(
     except _OutvotedError:
         played = {client.member for client in clients}
         steps = _Play(clients, played, topics).steps(bounces)
-    safe = all(step.safe for step in steps)
-    stop_all = None if safe else _stop_all(_Play(clients, played, topics), bounces)
+    stop_all = None
+    if not all(step.safe for step in steps) and not obstacles(clients, bounces[-1:]):
+        stop_all = _Play(clients, played, topics).stop_all(bounces)
     return MigrationRehearsal(bounces, steps, len(played), stop_all)
 
 
-def _stop_all(play: _Play, bounces: Sequence[Bounce]) -> StopAll | None:
-    """None where the members cannot be what the last bounce makes them."""
-    if obstacles(list(play.group.values()), bounces[-1:]):
-        return None
-    return play.stop_all(bounces)
-
-
 def _kind(client: GroupClient) -> object:
-    """What tells members apart in a migration."""
+    """Return what distinguishes members in a migration."""
     static = client.group_instance_id is not None
     return client.assignors, client.library, client.byte_code, client.upgrade_from, client.perhaps, static
 
 
 def _chosen(clients: Sequence[GroupClient], most: int) -> set[str]:
-    """The members that are played: of each kind its share, the last one, and two before it at least."""
+    """Choose the members that are played: of each kind its share, the last one, and two before it at least."""
     kinds: dict[object, list[str]] = {}
     for client in clients:
         kinds.setdefault(_kind(client), []).append(client.member)
@@ -190,10 +184,10 @@ class _Play:
         self.feed: list[e.Event] = []
         script = Script(_scaled(topics, clients, played), iter(lambda: self.feed.pop(0), None))
         self.game = live(script, STAND_IN)
-        self._happen([_joining(client) for client in clients if client.member in played])
+        self._apply([_joining(client) for client in clients if client.member in played])
 
     def steps(self, bounces: Iterable[Bounce]) -> tuple[BounceStep, ...]:
-        """The steps of those who are played, up to the first unsafe one."""
+        """Play the steps of the chosen members, up to the first unsafe one."""
         found: list[tuple[BounceStep, list[str]]] = []
         bounces = tuple(bounces)
         ahead = obstacles(list(self.group.values()), bounces)
@@ -220,8 +214,8 @@ class _Play:
             self.group = {member: bounced(client, bounce) for member, client in self.group.items()}
             name = bounce.name
         again = [client for client in self.group.values() if client.member in self.played]
-        stopped = self._happen([event for each in again for event in (e.Leave(each.member), *_expired(each))])
-        started = self._happen([_joining(each) for each in again])
+        stopped = self._apply([event for each in again for event in (e.Leave(each.member), *_expired(each))])
+        started = self._apply([_joining(each) for each in again])
         last = started[-1].rounds[-1] if started and started[-1].rounds else None
         refused = [Hazard(Danger.NO_COMMON_ASSIGNOR, each.refused) for each in started if each.refused is not None]
         return StopAll(
@@ -234,24 +228,24 @@ class _Play:
 
     def _step(self, number: int, bounce: Bounce, member: str, ahead: Sequence[Hazard]) -> BounceStep:
         client = self.group[member]
-        settled = self._happen([e.Leave(member), *_expired(client), _joining(client)])
+        settled = self._apply([e.Leave(member), *_expired(client), _joining(client)])
         step = _step(number, bounce, client, list(self.group.values()), settled, ahead)
         self._require_chosen(step)
         return step
 
     def _require_chosen(self, step: BounceStep) -> None:
-        """That all members, as they are configured now, choose the assignor of the step."""
+        """Check that all members, as they are configured now, choose the assignor of the step."""
         chosen = choose_assignor([each.assignors for each in self.group.values()])
         if step.assignor is not None and step.assignor != chosen:
             raise _OutvotedError
 
-    def _happen(self, events: Sequence[e.Event]) -> list[Settlement]:
+    def _apply(self, events: Sequence[e.Event]) -> list[Settlement]:
         self.feed += events
         return [next(self.game) for _ in events]
 
 
 def _expired(client: GroupClient) -> list[e.Event]:
-    """A static member that changes its assignors is a new member to the group: its session runs out first."""
+    """Let the session of a static member run out first: with other assignors it is a new member to the group."""
     return [] if client.group_instance_id is None else [e.Expire(client.member)]
 
 
@@ -399,7 +393,7 @@ class Bounce(NamedTuple):
 
 
 def bounced(client: GroupClient, bounce: Bounce) -> GroupClient:
-    """The client as it comes back."""
+    """Return the client as it comes back."""
     return replace(
         client,
         assignors=bounce.assignors,
@@ -409,7 +403,7 @@ def bounced(client: GroupClient, bounce: Bounce) -> GroupClient:
 
 
 def obstacles(clients: Sequence[GroupClient], bounces: Iterable[Bounce]) -> list[Hazard]:
-    """What stands in the way whatever the order of the steps: of each danger and its reason, all whom it concerns."""
+    """Find what is in the way whatever the order of the steps: of each danger and its reason, all members."""
     found: dict[Hazard, list[str]] = {}
     bounces = tuple(bounces)
     listed = {each for bounce in bounces for each in bounce.assignors} - {STREAMS}
@@ -440,14 +434,14 @@ def _never_cooperates(library: Library) -> Hazard:
 
 
 def _named(members: Iterable[str]) -> str:
-    """`a, b, c and 9 more`."""
+    """Return `a, b, c and 9 more`."""
     known = list(dict.fromkeys(members))
     more = len(known) - MOST_NAMED
     return ", ".join(known[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _unable(before: GroupClient, after: GroupClient) -> Iterator[Hazard]:
-    """What the client library cannot do, or Kafka Streams may not."""
+    """Find what the client library cannot do, or Kafka Streams may not."""
     library, lacking = LIBRARIES[after.library], _lacking(after)
     if lacking:
         yield Hazard(Danger.CLIENT_LACKS_ASSIGNOR, f"{library.name} has no {', '.join(lacking)}; {_has(after)}")
@@ -474,7 +468,7 @@ def _has(client: GroupClient) -> str:
 
 
 def warnings(client: GroupClient) -> Iterator[Hazard]:
-    """What nobody knows of a client that comes back."""
+    """Find what is not known of a client that comes back."""
     library = LIBRARIES[client.library]
     if client.lists_both and library.mixes is None and not _lacking(client):
         reads = f"nobody here tried whether {library.name} takes such a list (it {library.note})"
@@ -486,7 +480,7 @@ def warnings(client: GroupClient) -> Iterator[Hazard]:
 
 
 def observed(settled: Iterable[Settlement]) -> Iterator[Hazard]:
-    """What the rehearsal itself showed: of each member that was given something too early, all of that."""
+    """Report what the rehearsal itself showed: for each member that was given something too early, all of that."""
     given: dict[str, list[str]] = {}
     for each in (each for one in settled for each in one.double_owners):
         owner, member = each.members
@@ -497,7 +491,7 @@ def observed(settled: Iterable[Settlement]) -> Iterator[Hazard]:
 
 
 def old_leaders(group: Iterable[GroupClient], leader: str | None) -> Iterator[Hazard]:
-    """A leader that cannot read what is owned gives away what cooperative members keep."""
+    """Report each leader that cannot read owned partitions and gives away what cooperative members keep."""
     members = list(group)
     cooperative = sorted(each.member for each in members if each.protocol is Protocol.COOPERATIVE)
     for old in (each for each in members if each.byte_code < ByteCode.KIP_429 and cooperative):

@@ -71,12 +71,12 @@ class LiveOwnership:
     _ended: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
 
     def begin_step(self, *, answering: bool = False) -> None:
-        """What comes now is later than all that came."""
+        """Begin a step: what comes now is later than all that came."""
         self.step += 1
         self.answering = answering
 
     def take(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """A process consumes these from now on."""
+        """Note that a process consumes these from now on."""
         self.changes += 1
         for each in partitions:
             spans = self._lasting.setdefault(each, [])
@@ -84,7 +84,7 @@ class LiveOwnership:
                 spans.append(_Span(member, now_ms, self.step))
 
     def give_up(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
-        """A process consumes these no longer."""
+        """Note that a process consumes these no longer."""
         self.changes += 1
         for each in partitions:
             for span in [span for span in self._lasting.get(each, ()) if span.member == member]:
@@ -93,7 +93,7 @@ class LiveOwnership:
                 self._ended.setdefault(each, []).append(span)
 
     def stop(self, member: str, now_ms: int) -> tuple[TopicPartition, ...]:
-        """A process consumes nothing any longer; gives what it did."""
+        """Note that a process consumes nothing any longer; return what it did."""
         held = tuple(
             each for each, spans in sorted(self._lasting.items()) if any(span.member == member for span in spans)
         )
@@ -101,7 +101,7 @@ class LiveOwnership:
         return held
 
     def held(self) -> frozenset[TopicPartition]:
-        """What somebody consumes now."""
+        """Return all partitions that a process consumes now."""
         return frozenset(each for each, spans in self._lasting.items() if spans)
 
     def gaps(self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int) -> dict[TopicPartition, list[Gap]]:
@@ -187,7 +187,7 @@ class Records:
     _twice: dict[TopicPartition, int] = field(default_factory=dict)
 
     def set_topics(self, topics: Mapping[str, int], now_ms: int) -> None:
-        """These are all topics now; what is gone takes its log, its commits and its counts along."""
+        """Take these for all topics; a topic that is gone takes its log, its commits and its counts along."""
         there = {TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)}
         for gone in self._made_ms.keys() - there:
             for known in (self._made_ms, self._read, self._twice, self.committed):
@@ -200,7 +200,7 @@ class Records:
         return dict(self._made_ms)
 
     def end(self, partition: TopicPartition, now_ms: int) -> int:
-        """The offset after the last record; 0 where there is no such partition."""
+        """Return the offset after the last record; 0 where there is no such partition."""
         made_ms = self._made_ms.get(partition)
         return 0 if made_ms is None else max(now_ms - made_ms, 0) * self.per_second // SECOND_MS
 
@@ -233,7 +233,7 @@ class Records:
         self._read[partition] = sorted([*apart, (low, high)])
 
     def found(self, now_ms: int) -> Read:
-        """What became of all records so far."""
+        """Return the state of all records so far."""
         missing = {each: spans[-1][1] - sum(end - first for first, end in spans) for each, spans in self._read.items()}
         return Read(
             dict(sorted(self._twice.items())),

@@ -108,13 +108,13 @@ def _taken_over(row: MemberSnapshotRow) -> _Member:
 
 
 def _held(member: _Member, told: Iterable[_Told]) -> PartitionSet:
-    """What a member has after a snapshot: what it was told last, or what it had where it was told nothing."""
+    """Return what a member has after a snapshot: its last assignment, or what it had if it got none."""
     mine = [made.partitions for who, made, _ in told if who is member and made.callback is Callback.ON_ASSIGNMENT]
     return frozenset(mine[-1]) if mine else member.held
 
 
 def assigned_partitions(assignment: Assignment | None) -> PartitionSet:
-    """The partitions of an assignment; of a topic without a name by its id."""
+    """Return the partitions of an assignment; of a topic without a name by its id."""
     return frozenset(
         TopicPartition(name or topic_id or "", number)
         for topic_id, name, numbers in assignment or ()
@@ -125,7 +125,7 @@ def assigned_partitions(assignment: Assignment | None) -> PartitionSet:
 def _calls(
     snapshot: GroupSnapshotRow, before: GroupSnapshotRow | None, had: Mapping[str, _Member], has: Mapping[str, _Member]
 ) -> Iterator[_Told]:
-    """Calls of one snapshot: of those who are gone, then before JoinGroup, of the leader, after SyncGroup."""
+    """Yield the calls of one snapshot: of those who are gone, then before JoinGroup, of the leader, after SyncGroup."""
     for gone in (member for name, member in sorted(had.items()) if name not in has and member.held):
         yield gone, call(Callback.REVOKED, gone.held), Certainty.UNKNOWN_END
     rewrite = before is not None and bool(had) and before.generation == snapshot.generation
@@ -152,7 +152,7 @@ def _gap(before: GroupSnapshotRow | None, snapshot: GroupSnapshotRow) -> bool:
 
 
 def _join(member: _Member, snapshot: GroupSnapshotRow) -> tuple[c.Consumer, tuple[Call, ...]]:
-    """The member while it waits for SyncGroup, and what it called before JoinGroup.
+    """Return the member while it waits for SyncGroup, and its calls before JoinGroup.
 
     What it did tells its protocol, not the assignor's name: who claims something kept it, who had something and claims
     nothing gave it up. Who had nothing makes the same calls either way.
@@ -374,7 +374,7 @@ def judge(one: TenureCommits, following: TenureCommits | None, *, ever: bool, kn
 
 
 def _highest(own: Iterable[CommittedOffset], before: CommittedOffset | None) -> int | None:
-    """The highest offset committed since a tombstone, of what its owner committed and what it began with."""
+    """Return the highest offset committed since a tombstone, by its owner or before that."""
     reached = None if before is None else before.offset
     for each in own:
         reached = each.offset if reached is None or each.offset is None else max(reached, each.offset)

@@ -1,7 +1,7 @@
 """The members of a recorded classic group as `migration` takes them: assignor, library, byte code, subscription.
 
 What the log does not have: the assignors that members list beside the chosen one, and the library by name. The
-libraries are told by what each of them writes (`handwriting`), over all generations of the member.
+libraries are found by what each of them writes (`client_library.libraries`), over all generations of the member.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def recorded_group(
     *,
     else_do: str = "name it with --client",
 ) -> RecordedGroup:
-    """The last state with members, of all snapshots of a group in order. `library` is that of all members the log does
-    not tell.
+    """Return the last state with members, of all snapshots of a group in order. `library`: of members whose
+    library the log does not show.
 
     Raises Fault: NOT_CLASSIC for a group whose members have no client-side assignor, NO_MEMBERS, UNKNOWN_CLIENT for a
     member that writes as no library we know and for a `library` we do not know.

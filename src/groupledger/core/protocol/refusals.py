@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Protocol, TypeVar
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
@@ -15,52 +14,9 @@ PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
 
-class Living(Protocol):
-    """A process, whatever protocol it speaks."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether it has not ended."""
-
-
-class Pausing(Living, Protocol):
-    """A process that may stand still."""
-
-    @property
-    def talks(self) -> bool:
-        """Whether it does not."""
-
-
-L = TypeVar("L", bound=Living)
-P = TypeVar("P", bound=Pausing)
-
-
-def require_new(processes: Mapping[str, L], name: str) -> None:
-    """Raise Fault(BAD_EVENT) where a process of this name runs or is paused."""
-    there = processes.get(name)
-    if there is not None and there.alive:
-        raise Fault(BAD_EVENT, f"{name!r} has joined already; expected a new process")
-
-
-def alive(processes: Mapping[str, L], name: str) -> L:
-    """The process of this name; raises Fault(BAD_EVENT) where there is none or it has ended."""
-    process = processes.get(name)
-    if process is None or not process.alive:
-        raise no_process(name)
-    return process
-
-
 def no_process(name: str) -> Fault:
     """Say that no process of this name runs."""
     return Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
-
-
-def talking(processes: Mapping[str, P], name: str, to: str) -> P:
-    """The process of this name; raises Fault(BAD_EVENT) where it is paused, too, and cannot do what it is `to`."""
-    process = alive(processes, name)
-    if not process.talks:
-        raise Fault(BAD_EVENT, f"{name!r} is paused; it cannot {to} before it resumes")
-    return process
 
 
 def ended(settings: Mapping[str, e.Join], name: str) -> e.Join:
@@ -78,9 +34,9 @@ def require_topic_names(names: Iterable[str]) -> None:
             raise Fault(BAD_EVENT, f"topic is {name[:80]!r}; expected a name; a pattern is a topic_regex")
 
 
-def no_expiry(event: e.Expire) -> Fault:
-    """Say that a clock ends sessions."""
-    return Fault(BAD_EVENT, f"{event.member!r} is to expire; where a script has times, sessions end by themselves")
+def no_expiry(_: object, event: e.Expire) -> None:
+    """Raise Fault(BAD_EVENT): a clock ends sessions."""
+    raise Fault(BAD_EVENT, f"{event.member!r} is to expire; where a script has times, sessions end by themselves")
 
 
 def needs_times(_: object, event: e.Hang | e.CutOff) -> None:

@@ -1,45 +1,41 @@
-"""One round of a simulated group: all join, their leader is asked, all are answered."""
+"""Rounds of a simulated group without a clock: all join, their leader is asked, all are answered."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from groupledger.core.custom.group import TopicPartition
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.application import Application, Applications, Polls, commits_every_ms, make_application
-from groupledger.core.protocol.client_api import (
-    LISTENER,
-    NOTHING,
-    Call,
-    Callback,
-    MemberTimes,
-    Seat,
-    Subscription,
-    Times,
-    member_times,
+from groupledger.core.protocol import events as e
+from groupledger.core.protocol.classic_group import (
+    CLASSIC_EVENTS,
+    NOBODY,
+    ClassicGroup,
+    ClassicProcess,
+    EventTable,
+    assign_call,
+    member_round,
+    new_consumer,
+    seats_of,
 )
-from groupledger.core.protocol.client_library import algorithm_of
-from groupledger.core.protocol.consumer import Consumer, PartitionCounts, Reaction
-from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.leader import MissingTopics, Plan, Question, ThreeSets
-from groupledger.core.protocol.ownership import Gap, LiveOwnership, Records
-from groupledger.core.protocol.settlement import MemberCall, MemberRound, Pace, Round
+from groupledger.core.protocol.client_api import NOTHING, Call
+from groupledger.core.protocol.consumer import Consumer, Reaction
+from groupledger.core.protocol.coordinator import Registered
+from groupledger.core.protocol.leader import Plan, Question
+from groupledger.core.protocol.ownership import Gap, waited_ms
+from groupledger.core.protocol.refusals import BAD_EVENT, REFUSALS, ended, needs_times, require_topic_names
+from groupledger.core.protocol.script import MOST_ROUNDS
+from groupledger.core.protocol.settlement import Cycle, MemberRound, Round, Settlement
 from groupledger.core.rebalance.step import Form
 
 if TYPE_CHECKING:
-    from groupledger.core.protocol.consumer_group.play import Process
+    from groupledger.core.protocol.consumer_group.coordinated_group import Process
 
 
-NOBODY = Plan({}, {}, ThreeSets())
-
-
-def gather(group: ClassicGroup) -> Question | None:
+def gather(group: RoundsGroup) -> Question | None:
     """All who talk join, and the coordinator starts a generation; None where nobody is left to be asked.
 
     A dynamic member that did not join has lost its seat by the time-out; a static one keeps it, with what it last sent.
@@ -58,20 +54,22 @@ def gather(group: ClassicGroup) -> Question | None:
     group.coordinator.start_generation(joined)
     group.set_clocks(group.latest_ms() + group.pace.round_ms)
     if not joined:
-        _close(group, (), NOBODY, _unowned(group, {}))
+        _close(group, (), NOBODY, group.unowned([]))
         return None
     for process in group.processes.values():
         process.heard_ms = group.clock_ms
     for member_id, process in joined.items():
         leads = member_id == group.coordinator.leader
         process.consumer = c.enter(process.consumer, member_id, group.coordinator.generation, leads)
-    return _question(group, joined)
+    leader = joined[group.coordinator.leader or ""]
+    seats = seats_of(group.coordinator)
+    group.made(leader, (assign_call(seats),), leader.consumer)
+    return group.question(leader, group.coordinator.assignor, seats)
 
 
-def _send_join(group: ClassicGroup, process: ClassicProcess) -> None:
+def _send_join(group: RoundsGroup, process: RoundsProcess) -> None:
     """JoinGroup. A member that has no id is given one: a dynamic one joins again with it (KIP-394)."""
-    if not process.frozen or process.consumer.refreshes:
-        process.consumer = c.look(process.consumer, group.topics)
+    process.look(group.topics)
     joining = c.join(process.consumer)
     group.made(process, joining.calls, joining.consumer)
     member_id = joining.consumer.member_id
@@ -88,22 +86,7 @@ def _send_join(group: ClassicGroup, process: ClassicProcess) -> None:
     group.coordinator.seat(process.registered(member_id, joining.subscription))
 
 
-def _question(group: ClassicGroup, joined: Mapping[str, ClassicProcess]) -> Question:
-    """What the coordinator sends to the leader, and the leader's own view of the topics."""
-    coordinator = group.coordinator
-    if coordinator.assignor is None or coordinator.leader is None:
-        raise AssertionError("members met without a common assignor; expected the last one to have been refused")
-    leader = joined[coordinator.leader]
-    seats = tuple(Seat(each.member_id, each.subscription, each.group_instance_id) for each in coordinator.walk())
-    owned = tuple(sorted({each for seat in seats for each in seat.subscription.owned}))
-    topics = tuple(sorted({topic for seat in seats for topic in seat.subscription.topics}))
-    group.made(leader, (Call(Callback.ASSIGN, owned, topics),), leader.consumer)
-    group.planned_view = group.missing.known(group.topics if leader.consumer.habits.asks else leader.consumer.view)
-    assignor = algorithm_of(leader.settings.library, coordinator.assignor)
-    return Question(assignor, seats, group.planned_view, group.form, leader.settings.byte_code)
-
-
-def spread(group: ClassicGroup, plan: Plan) -> None:
+def spread(group: RoundsGroup, plan: Plan) -> None:
     """Answer SyncGroup to all, once the leader has assigned.
 
     Who revokes something joins again, and who got no answer; so does the leader that gets metadata only then of a topic
@@ -114,29 +97,22 @@ def spread(group: ClassicGroup, plan: Plan) -> None:
     group.catch_up()
     joined = group.seated()
     before = {member_id: tuple(sorted(each.consumer.owned)) for member_id, each in joined.items()}
-    unavailable = _unowned(group, before)
+    unavailable = group.unowned(before.values())
     group.coordinator.given = plan.assigned
     answered = {member_id: _answer(group, process, member_id, plan) for member_id, process in joined.items()}
     if group.missing.assigned():
         group.must_join(joined[group.coordinator.leader or ""])
     for process in joined.values():
-        if process.frozen and process.frozen_rounds:
-            _thaw(group, process)
+        if process.thaw():
+            group.react(process, c.change_metadata(process.consumer, group.topics))
     rows = tuple(
-        _row(process, member_id, plan, before[member_id], answered[member_id]) for member_id, process in joined.items()
+        member_round(process, member_id, plan, before[member_id], (answered[member_id], process.joins))
+        for member_id, process in joined.items()
     )
     _close(group, rows, plan, unavailable)
 
 
-def _thaw(group: ClassicGroup, process: ClassicProcess) -> None:
-    """One round less in which it learns nothing of topics; after the last it does."""
-    process.frozen_rounds -= 1
-    process.frozen = process.frozen_rounds > 0
-    if not process.frozen:
-        group.react(process, c.change_metadata(process.consumer, group.topics))
-
-
-def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: Plan) -> bool:
+def _answer(group: RoundsGroup, process: RoundsProcess, member_id: str, plan: Plan) -> bool:
     answered = not process.misses_answer() and plan.failure is None
     if process.loses and answered:
         process.loses = process.talks = False
@@ -148,27 +124,8 @@ def _answer(group: ClassicGroup, process: ClassicProcess, member_id: str, plan: 
     return answered
 
 
-def _row(
-    process: ClassicProcess, member_id: str, plan: Plan, owned: tuple[TopicPartition, ...], answered: bool
-) -> MemberRound:
-    return MemberRound(
-        member=process.name,
-        member_id=member_id,
-        protocol=process.consumer.protocol,
-        owned=owned,
-        target=plan.target.get(member_id, ()),
-        assigned=plan.assigned.get(member_id, ()),
-        answered=answered,
-        joins_again=process.joins,
-    )
-
-
-def _unowned(group: ClassicGroup, owned: Mapping[str, tuple[TopicPartition, ...]]) -> tuple[TopicPartition, ...]:
-    return tuple(sorted(group.wanted().difference(*owned.values())))
-
-
 def _close(
-    group: ClassicGroup, members: tuple[MemberRound, ...], plan: Plan, unavailable: tuple[TopicPartition, ...]
+    group: RoundsGroup, members: tuple[MemberRound, ...], plan: Plan, unavailable: tuple[TopicPartition, ...]
 ) -> None:
     """Note the round; the clock stands where the last member is done."""
     group.clock_ms = group.latest_ms()
@@ -192,142 +149,50 @@ def _close(
 # A group in play: its processes, its coordinator, its topics, and the record of what they did.
 
 
-@dataclass(slots=True)
-class ClassicProcess(Polls):
-    """One process and its consumer. `alive`: it has not ended; `talks`: nor is it paused."""
+@dataclass(slots=True, kw_only=True)
+class RoundsProcess(ClassicProcess):
+    """One process and its consumer. `talks`: it has not ended, nor is it paused."""
 
-    settings: Join
-    consumer: Consumer
     clock_ms: int
-    number: int = 1  # of this name
-    alive: bool = True
     talks: bool = True
-    frozen: bool = False  # learns nothing of topics
-    frozen_rounds: int = 0  # after which it does; 0: when it is told to
-    misses: int = 0
-    loses: bool = False  # its next assignment, and is silent then
     joins: bool = True  # wants to, or was told to
-    times: MemberTimes = field(default_factory=MemberTimes)
     heard_ms: int = 0  # when heartbeats began; of one that does not talk, when the coordinator last heard of it
-    stopped_ms: int = 0
-    application: Application = field(init=False)
-    polled_ms: int = 0
-    poll_started_ms: int = 0
-    commits_next_ms: int = 0
-    put_off_ms: int = 0
 
     @property
-    def name(self) -> str:
-        """Of the process."""
-        return self.settings.member
-
-    @property
-    def instance_id(self) -> str | None:
-        """`group.instance.id`."""
-        return self.settings.group_instance_id
-
-    @property
-    def member_id(self) -> str | None:
-        """The id that it speaks under."""
-        return self.consumer.member_id
-
-    @property
-    def generation(self) -> int | None:
-        """Its generation."""
-        return self.consumer.generation
-
-    @property
-    def works_ms(self) -> int:
-        """Rounds wait for nobody's work."""
-        return 0
-
-    @property
-    def in_poll(self) -> bool:
-        """Callbacks return before anything else happens."""
-        return False
-
-    def registered(self, member_id: str, sent: Subscription) -> Registered:
-        """What the coordinator knows of it after a JoinGroup."""
-        return Registered(self.name, member_id, self.settings.assignors, sent, self.settings.group_instance_id)
+    def runs(self) -> bool:
+        """Whether it polls and heartbeats."""
+        return self.talks
 
 
-@dataclass(slots=True)
-class ClassicGroup:
-    """Everything about one simulated group. `rounds` and `calls` are those since the last `take`."""
+@dataclass(slots=True, kw_only=True)
+class RoundsGroup(ClassicGroup[RoundsProcess]):
+    """Everything about one simulated group whose processes wait for one another."""
 
-    topics: PartitionCounts
-    form: Form
-    pace: Pace
-    custom: Mapping[str, CustomAssignor]
-    processes: dict[str, ClassicProcess] = field(default_factory=dict)
-    coordinator: Coordinator = field(default_factory=Coordinator)
-    rounds: list[Round] = field(default_factory=list)
-    calls: list[MemberCall] = field(default_factory=list)
-    ownership: LiveOwnership = field(default_factory=LiveOwnership)
-    planned_view: PartitionCounts = field(default_factory=dict)  # of the leader, when it last assigned
-    missing: MissingTopics = field(default_factory=MissingTopics)
-    clock_ms: int = 0
     round: int = 0  # in play; 0: none
     round_started_ms: int = 0
-    settled_ms: int = 0  # when the last event had settled
-    missed: frozenset[TopicPartition] = NOTHING  # wanted then, and consumed by nobody
-    born: Counter[str] = field(default_factory=Counter)  # processes by name
-    ended: dict[str, Join] = field(default_factory=dict)  # how each that ended would start again
-    returning: Join | None = None  # starts once the group has settled without it
-    strangers: dict[str, Process] = field(default_factory=dict)  # paused, of the consumer group that it was
-    times: Times | None = None  # of a group in which members of the consumer protocol are, too
-    records: Records | None = None
-    applications: Applications | None = None
-    overlaps: bool = False  # events come before the last one has settled, in a consumer group
-    nobody_since: dict[TopicPartition, int] = field(default_factory=dict)
+    missed: frozenset[TopicPartition] = NOTHING  # wanted when the last event had settled, and consumed by nobody
+    orphaned_consumer_members: dict[str, Process] = field(
+        default_factory=dict
+    )  # paused, of the consumer group that it was
 
-    @property
-    def now_ms(self) -> int:
-        """What the clock says."""
-        return self.clock_ms
+    def accepts(self, process: RoundsProcess) -> bool:
+        """Return whether the coordinator takes a commit of a process: it is a member of this generation."""
+        return self.is_seated(process) and process.consumer.generation == self.coordinator.generation
 
-    @property
-    def partition_counts(self) -> PartitionCounts:
-        """Partition counts of the topics that exist."""
-        return self.topics
+    def learn(self, process: RoundsProcess) -> None:
+        """Let a process learn of the topics that there are."""
+        if process.talks and not process.frozen:
+            self.react(process, c.change_metadata(process.consumer, self.topics))
 
-    def begin(self, process: ClassicProcess) -> None:
-        """Start a process."""
-        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
-        process.application = make_application(self, process, partial(self.accepts, process), self.applications)
-        process.commits_next_ms = self.clock_ms + commits_every_ms(self.times, self.applications)
-
-    def go_on(self, process: ClassicProcess, before: Polls) -> None:
-        """Continue a process in this group, which was a consumer group (`before`: the process in that one)."""
-        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
-        process.application, process.commits_next_ms = before.application, before.commits_next_ms
-        process.application.move(self, process, partial(self.accepts, process))
-
-    def accepts(self, process: ClassicProcess) -> bool:
-        """Whether the coordinator takes a commit of a process: it is a member of this generation."""
-        seated = process.consumer.member_id in self.coordinator.members
-        return process.talks and seated and process.consumer.generation == self.coordinator.generation
-
-    def commit(self, process: ClassicProcess) -> None:
-        """Commit before a rebalance or a close, if the process commits by itself."""
-        every_ms = commits_every_ms(self.times, self.applications)
-        if every_ms:
-            process.application.commit()
-            process.commits_next_ms = process.clock_ms + every_ms
+    def time_of(self, process: RoundsProcess) -> int:
+        """Return the time on the clock of a process."""
+        return process.clock_ms
 
     def catch_up(self) -> None:
-        """All processes read, and commit by themselves, what they would have until now."""
+        """Let all processes read, and commit by themselves, what they would have until now."""
         if self.records is not None:
-            for process in self.processes.values():
-                if process.talks:
-                    process.catch_up(commits_every_ms(self.times, self.applications), process.clock_ms)
-                    process.read_on()
-
-    def change_topics(self, topics: PartitionCounts) -> None:
-        """The cluster has these topics, and no others."""
-        self.topics = topics
-        if self.records is not None:
-            self.records.set_topics(topics, self.clock_ms)
+            ClassicGroup.catch_up(self)
+            self.all_read_on()
 
     @property
     def rebalancing(self) -> bool:
@@ -337,45 +202,39 @@ class ClassicGroup:
         gone = (each.group_instance_id is None for each in self.coordinator.members.values())
         return any(each.talks for each in self.processes.values()) or all(gone)
 
-    def react(self, process: ClassicProcess, reaction: Reaction) -> None:
+    def react(self, process: RoundsProcess, reaction: Reaction) -> None:
         """Take what a consumer did: its calls, and whether it joins again."""
         self.made(process, reaction.calls, reaction.consumer)
         if reaction.joins:
             self.must_join(process)
 
-    def must_join(self, process: ClassicProcess) -> None:
-        """A member that joins starts a round of all."""
+    def must_join(self, process: RoundsProcess) -> None:
+        """Let a member join, which starts a round of all."""
         process.joins = True
         self.coordinator.rebalancing = True
 
-    def made(self, process: ClassicProcess, calls: Iterable[Call], consumer: Consumer) -> None:
+    def made(self, process: RoundsProcess, calls: Iterable[Call], consumer: Consumer) -> None:
         """Note the calls of a process, one after the other by its own clock."""
         process.consumer = consumer
         for made in calls:
             started_ms = process.clock_ms
             process.clock_ms += sum(process.application.called(made))
             process.polled_ms = process.clock_ms
-            row = len(self.calls), self.round, process.name, consumer.member_id, made
-            who = consumer.generation, process.settings.group_instance_id, process.number
-            self.calls.append(MemberCall(*row, started_ms, process.clock_ms, *who))
-            if made.callback is Callback.ASSIGNED:
-                self.ownership.take(process.name, made.partitions, process.clock_ms)
-            elif made.callback in LISTENER:
-                self.ownership.give_up(process.name, made.partitions, process.clock_ms)
+            self.note(process, made, started_ms, process.clock_ms, self.round)
 
-    def stop(self, process: ClassicProcess) -> None:
-        """A process stands still: it consumes nothing, whatever it believes to own."""
+    def stop(self, process: RoundsProcess) -> None:
+        """Stop a process: it consumes nothing, whatever it believes to own."""
         if process.talks:
             process.heard_ms = process.times.last_heartbeat_ms(process.heard_ms, process.clock_ms)
             process.stopped_ms = process.clock_ms
         process.talks = False
         self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
 
-    def end(self, process: ClassicProcess) -> None:
-        """A process is no more."""
+    def end(self, process: RoundsProcess) -> None:
+        """Stop a process for good."""
         self.stop(process)
         process.alive = process.joins = False
-        self.ended[process.name] = process.settings.subscribed(process.consumer.named, process.consumer.pattern)
+        self.ended[process.name] = process.settings_now
 
     def next_expiry(self) -> tuple[int, str] | None:
         """When the next session of one that does not talk ends, and whose; None: none does, or there are no times."""
@@ -383,21 +242,10 @@ class ClassicGroup:
         seated = (each for each in silent if each.member_id in self.coordinator.members)
         return min(((each.heard_ms + each.times.session_timeout_ms, each.name) for each in seated), default=None)
 
-    def seated(self) -> dict[str, ClassicProcess]:
-        """Processes that talk and have a seat, by member id."""
+    def seated(self) -> dict[str, RoundsProcess]:
+        """Return the processes that talk and have a seat, by member id."""
         processes = ((each.consumer.member_id, each) for each in self.processes.values() if each.talks)
         return {member_id: each for member_id, each in processes if member_id in self.coordinator.members}
-
-    def wanted(self) -> set[TopicPartition]:
-        """Partitions of existing topics that somebody with a seat subscribes to."""
-        topics = {topic for each in self.coordinator.members.values() for topic in each.subscription.topics}
-        return {TopicPartition(topic, at) for topic in topics for at in range(self.topics.get(topic, 0))}
-
-    def owners(self) -> dict[TopicPartition, str]:
-        """Who owns each partition, of those who talk and have a seat."""
-        return dict(
-            sorted((each, process.name) for process in self.seated().values() for each in process.consumer.owned)
-        )
 
     def signature(self) -> object:
         """All that decides what follows. Assignors compare generations and no more, so their ranks stand for them."""
@@ -434,8 +282,238 @@ class ClassicGroup:
         for process in self.processes.values():
             process.clock_ms = now_ms
 
-    def take(self) -> tuple[tuple[Round, ...], tuple[MemberCall, ...]]:
-        """Rounds and calls since the last time."""
-        taken = tuple(self.rounds), tuple(self.calls)
-        self.rounds, self.calls, self.round = [], [], 0
-        return taken
+
+# What each event does to a group, before the rounds that it leads to.
+
+
+def _start(group: RoundsGroup, settings: e.Join) -> None:
+    """Start a process, which subscribes; a static member takes its seat in a stable group without a rebalance."""
+    group.require_new(settings.member)
+    require_topic_names(settings.topics)
+    consumer = new_consumer(settings, group.topics, group.form, group.custom)
+    group.coordinator.require_common_assignor(settings.member, settings.assignors)
+    group.orphaned_consumer_members.pop(settings.member, None)
+    group.born[settings.member] += 1
+    process = RoundsProcess(
+        settings=replace(settings, seat=None),
+        consumer=consumer,
+        clock_ms=group.clock_ms,
+        number=group.born[settings.member],
+    )
+    group.begin(process)
+    old = group.processes.pop(settings.member, None)
+    if old is not None:
+        group.end(old)
+    group.processes[settings.member] = process
+    if settings.seat is None:
+        _take_seat(group, process)
+    else:
+        process.joins, process.heard_ms = False, group.clock_ms
+        group.take_recorded(process, settings.seat)
+
+
+def _take_seat(group: RoundsGroup, process: RoundsProcess) -> None:
+    """Join as a process does that starts, or that fell out; a static one takes its seat in a stable group."""
+    seat = group.coordinator.static_seat(process.instance_id)
+    if seat is not None:
+        for other in group.processes.values():  # it runs still, and stops for good (FENCED_INSTANCE_ID)
+            if other is not process and other.member_id == seat.member_id:
+                group.end(other)
+    if seat is None or group.coordinator.rebalancing:
+        group.must_join(process)
+    else:
+        _take_back(group, process, seat)
+
+
+def _take_back(group: RoundsGroup, process: RoundsProcess, seat: Registered) -> None:
+    """Return a static member to a stable group: a new member id, its own assignment, the same generation.
+
+    In the form `kip` it joins again where something would stay undone: it led, and the topics are no longer those of
+    the assignment; or what it claimed is to go to another, who waits for it to be revoked (decision 0032).
+    """
+    coordinator = group.coordinator
+    joining = c.join(process.consumer)
+    member_id = coordinator.new_member_id(process.name)
+    leads = coordinator.leader == seat.member_id
+    coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
+    process.joins, process.heard_ms = False, group.clock_ms
+    group.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
+    group.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
+    unseen = leads and group.planned_view != process.consumer.view
+    unrevoked = not process.consumer.owned.issuperset(seat.subscription.owned)
+    if group.form is Form.KIP and (unseen or unrevoked):
+        group.must_join(process)
+
+
+def _leave(group: RoundsGroup, event: e.Leave) -> None:
+    process = group.running(event.member, "leave")
+    group.commit(process)
+    group.react(process, c.close(process.consumer))
+    group.end(process)
+    group.set_clocks(process.clock_ms)  # it leaves once its callback has returned
+    if process.settings.group_instance_id is None:
+        _unseat(group, process)
+
+
+def _crash(group: RoundsGroup, event: e.Crash) -> None:
+    if event.member in group.orphaned_consumer_members:
+        del group.orphaned_consumer_members[event.member]
+        return
+    group.end(group.process_of(event.member))
+
+
+def _pause(group: RoundsGroup, event: e.Pause) -> None:
+    group.stop(group.process_of(event.member))
+
+
+def _resume(group: RoundsGroup, event: e.Resume) -> None:
+    """Let a process continue; its next heartbeat shows whether the group continued without it."""
+    if event.member in group.orphaned_consumer_members:
+        del group.orphaned_consumer_members[event.member]
+        raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
+    process = group.process_of(event.member)
+    process.talks = True
+    if _is_late(group, process):
+        if process.instance_id is None:
+            _unseat(group, process)
+        reaction = c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID)
+        group.made(process, reaction.calls, reaction.consumer)
+        _take_seat(group, process)
+    elif process.consumer.member_id not in group.coordinator.members:
+        group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
+    elif process.consumer.generation != group.coordinator.generation:
+        group.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
+    group.ownership.take(process.name, process.consumer.owned, process.clock_ms)
+    group.learn(process)
+
+
+def _is_late(group: RoundsGroup, process: RoundsProcess) -> bool:
+    """Return whether a process stood still for `max.poll.interval.ms`; in a group without times none is late."""
+    return group.times is not None and group.clock_ms - process.stopped_ms >= process.times.rebalance_timeout_ms
+
+
+def _expire(group: RoundsGroup, event: e.Expire) -> None:
+    process = group.processes.get(event.member)
+    if process is None or process.talks:
+        raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a process that is gone or paused")
+    _unseat(group, process)
+
+
+def _unseat(group: RoundsGroup, process: RoundsProcess) -> None:
+    if process.consumer.member_id is not None:
+        group.coordinator.remove(process.consumer.member_id)
+    if not process.alive:
+        del group.processes[process.name]
+
+
+def _restart(group: RoundsGroup, event: e.Restart) -> None:
+    """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
+    process = group.processes.get(event.member)
+    if process is not None and process.talks:
+        _leave(group, e.Leave(event.member))
+    elif process is not None:
+        group.end(process)
+    settings = ended(group.ended, event.member)
+    if process is not None and process.name not in group.processes and not event.together:
+        group.returning = settings
+    else:
+        _start(group, settings)
+
+
+def _delete_topic(group: RoundsGroup, event: e.DeleteTopic) -> None:
+    gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]
+    for process in group.processes.values():
+        process.application.forget(gone)
+    CLASSIC_EVENTS[e.DeleteTopic](group, event)
+
+
+EVENTS: EventTable = CLASSIC_EVENTS | {
+    e.Join: _start,
+    e.Leave: _leave,
+    e.Crash: _crash,
+    e.Pause: _pause,
+    e.Hang: needs_times,
+    e.CutOff: needs_times,
+    e.Resume: _resume,
+    e.Expire: _expire,
+    e.Restart: _restart,
+    e.DeleteTopic: _delete_topic,
+}
+
+
+def apply_event(group: RoundsGroup, event: e.Event) -> None:
+    """Apply an event; if the coordinator refuses a member, keep the reason in `group.refused`.
+
+    Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
+    """
+    group.set_clocks(max(group.clock_ms, event.at_ms))
+    group.catch_up()
+    _unless_refused(group, lambda: EVENTS[type(event)](group, event))
+
+
+def come_back(group: RoundsGroup) -> None:
+    """Start the process that is returning, if one is."""
+    settings, group.returning = group.returning, None
+    if settings is not None:
+        group.set_clocks(group.clock_ms)
+        _unless_refused(group, lambda: _start(group, settings))
+
+
+def _unless_refused(group: RoundsGroup, act: Callable[[], None]) -> None:
+    group.ownership.begin_step()
+    try:
+        act()
+    except Fault as fault:
+        if fault.code not in REFUSALS:
+            raise
+        group.refused = fault.message
+    else:
+        group.clock_ms = group.latest_ms()
+
+
+def settle(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan, Settlement]:
+    """One event, and rounds until nobody wants another."""
+    apply_event(group, event)
+    event_ms = max(group.settled_ms, event.at_ms)
+    cycle, failure = yield from play_rounds(group, event)
+    if group.returning is not None:
+        come_back(group)
+        if cycle is None and failure is None:
+            cycle, failure = yield from play_rounds(group, event)
+    return settlement(group, event, event_ms, cycle, failure)
+
+
+def play_rounds(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan, tuple[Cycle | None, str | None]]:
+    """Play rounds until no member wants another, or until a cycle or a failure."""
+    seen: dict[object, int] = {}
+    while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
+        yield from _play_round(group)
+        failure = group.rounds[-1].failure
+        if failure is not None:
+            return None, failure
+        now = len(group.rounds)
+        before = seen.setdefault(group.signature(), now)
+        if group.rebalancing and before < now:
+            return Cycle(before, now), None
+    return None, None
+
+
+def _play_round(group: RoundsGroup) -> Generator[Question, Plan, None]:
+    question = gather(group)
+    if question is not None:
+        spread(group, (yield question))
+
+
+def settlement(
+    group: RoundsGroup, event: e.Event, event_ms: int, cycle: Cycle | None, failure: str | None
+) -> Settlement:
+    """Return how one event ended, and forget what led to it."""
+    if len(group.rounds) == MOST_ROUNDS and group.rebalancing and cycle is None and failure is None:
+        failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
+    rounds, group.rounds, group.round = tuple(group.rounds), [], 0
+    group.catch_up()
+    gaps = group.gaps(event_ms, group.wanted())
+    timed = group.timed_end(gaps, rebalancing=group.rebalancing)
+    settled = group.settlement(event, waited_ms(gaps), timed, rounds=rounds, cycle=cycle, failure=failure)
+    group.settled_ms, group.missed = group.clock_ms, frozenset(settled.unowned)
+    return settled

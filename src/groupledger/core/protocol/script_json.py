@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from itertools import islice
 from typing import Any
 
@@ -19,13 +19,10 @@ from groupledger.core.custom.group import TopicPartition
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.apply_event import HAPPENS
 from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.client_library import BAD_CLIENT, read_client_library, require_assignors, stand_in
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
-from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.metrics import of_simulation, whole
-from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settings_json import (
     KINDS,
     MOST_MS,
@@ -51,7 +48,7 @@ from groupledger.core.text import json_text
 TOGETHER = 500
 """Scripts that are played side by side: enough to share the assignors' calls, few enough for memory."""
 
-EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in HAPPENS}
+EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in e.KINDS}
 NAMES = {kind: name for name, kind in EVENTS.items()}
 KEYS = (
     "id",
@@ -106,12 +103,12 @@ def _play_some(
 
 
 def refused_line(name: Any, number: int, fault: Fault) -> dict[str, Any]:
-    """The result of a line that cannot be played."""
+    """Return the result of a line that cannot be played."""
     return {"id": name, "line": number, "error": f"{fault.code}: {fault.message}"}
 
 
 def result_of(name: Any, settlements: list[Settlement], *, metrics: bool) -> dict[str, Any]:
-    """The result of a script: what came of each event, and KIP-429's metrics of the whole if they are asked for."""
+    """Return the result of a script: each event with its outcome, and KIP-429's metrics of the whole if asked for."""
     result: dict[str, Any] = {"id": name, "events": [told(each) for each in settlements]}
     if notes := _stand_ins(settlements):
         result["notes"] = notes
@@ -135,7 +132,7 @@ def _stand_ins(settlements: Iterable[Settlement]) -> list[str]:
 
 
 def read_line(line: str) -> tuple[Any, Script | Fault]:
-    """The id and the script of a line; what is wrong with it, if something is."""
+    """Return the id and the script of a line; the Fault, if something is wrong with it."""
     name = None
     try:
         try:
@@ -150,7 +147,7 @@ def read_line(line: str) -> tuple[Any, Script | Fault]:
 
 
 def read_script(found: Mapping[str, Any]) -> Script:
-    """The script of a JSON object; raises Fault("BAD_SCRIPT"), which says where it is wrong."""
+    """Read the script of a JSON object; raise Fault("BAD_SCRIPT"), which names the place."""
     for key in found:
         require_one_of(key, KEYS, "a key")
     topics = found.get("topics")
@@ -246,7 +243,7 @@ def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dic
 
 
 def _value(key: str, value: Any, place: str) -> Any:
-    """A field of an event, in the type it has there."""
+    """Return a field of an event, in the type it has there."""
     if key in LISTS:
         require(
             isinstance(value, list) and all(isinstance(each, str) for each in value), place, value, "a list of texts"
@@ -270,21 +267,19 @@ def _value(key: str, value: Any, place: str) -> Any:
 
 
 def write_script(script: Script, name: str) -> dict[str, Any]:
-    """The JSON object of a script: `read_script` gives the script again."""
+    """Return the JSON object of a script: `read_script` gives the script again."""
     events = [{"event": NAMES[type(each)], **_fields(each)} for each in script.events]
     told = {"id": name, "topics": dict(script.topics), "form": script.form.value, "events": events}
     parts = {
         "generation": script.generation,
-        "pace": _write_pace(script.pace),
+        "pace": {
+            **({"round_ms": script.pace.round_ms} if script.pace.round_ms else {}),
+            **{each.value: ms for each, ms in script.pace.callback_ms.items()},
+        },
         "times": None if script.times is None else write_times(script.times),
         group_key(coordinator_of(script.events)): write_settings(script.consumer_group),
     }
     return {**told, **{key: part for key, part in parts.items() if part}}
-
-
-def _write_pace(pace: Pace) -> dict[str, int]:
-    callbacks = {each.value: ms for each, ms in pace.callback_ms.items()}
-    return {"round_ms": pace.round_ms, **callbacks} if pace.round_ms else callbacks
 
 
 def _fields(event: e.Event) -> dict[str, Any]:
@@ -297,12 +292,14 @@ def _plain(value: Any) -> Any:
     if isinstance(value, ByteCode):
         return value.name
     if isinstance(value, e.RecordedSeat):
-        return write_seat(value)
+        pairs = {"assigned": _pairs(value.assigned), "claimed": _pairs(value.claimed)}
+        return {**asdict(value), **pairs}
     return list(value) if isinstance(value, tuple) else value
 
 
 def told(settled: Settlement) -> dict[str, Any]:
     """One event and what came of it, as a JSON object."""
+    group = settled.coordinated
     return {
         "event": NAMES[type(settled.event)],
         **_fields(settled.event),
@@ -314,18 +311,17 @@ def told(settled: Settlement) -> dict[str, Any]:
         "failure": settled.failure,
         "refused": settled.refused,
         "unavailable_ms": [[*each, waited] for each, waited in settled.unavailable_ms.items()],
-        "double_owners": [_double_owner(each) for each in settled.double_owners],
+        "double_owners": [
+            {**each._asdict(), "partition": list(each.partition), "members": list(each.members)}
+            for each in settled.double_owners
+        ],
         **({} if settled.timed is None else _timed(settled.timed)),
-        **({} if settled.coordinated is None else _coordinated(settled.coordinated)),
+        **({} if group is None else {group_key(group.protocol): write_coordinated(group)}),
     }
 
 
-def _coordinated(group: Coordinated) -> dict[str, Any]:
-    return {group_key(group.protocol): write_coordinated(group)}
-
-
 def _timed(end: TimedEnd) -> dict[str, Any]:
-    """What there is to say of a group that has times."""
+    """Return the keys of a result in a group that has times."""
     outages = [[*each.partition, each.since_ms, each.until_ms] for each in end.outages]
     told: dict[str, Any] = {"ended_ms": end.at_ms, "rebalancing": end.rebalancing, "outages": outages}
     if end.read is not None:
@@ -373,15 +369,6 @@ def _call(each: MemberCall) -> dict[str, Any]:
     }
 
 
-def _double_owner(each: DoubleOwner) -> dict[str, Any]:
-    return {
-        "partition": list(each.partition),
-        "members": list(each.members),
-        "since_ms": each.since_ms,
-        "until_ms": each.until_ms,
-    }
-
-
 def _pairs(partitions: Iterable[TopicPartition]) -> list[list[Any]]:
     return [list(each) for each in partitions]
 
@@ -417,17 +404,6 @@ def _partitions(found: Any, place: str) -> tuple[TopicPartition, ...]:
         require(pair, f"{place}.{at}", each, "[topic, partition]")
         require_whole(each[1], f"{place}.{at}.1", MOST_PARTITIONS)
     return tuple(TopicPartition(topic, number) for topic, number in found)
-
-
-def write_seat(seat: e.RecordedSeat) -> dict[str, Any]:
-    """Return the JSON object of a seat: `read_seat` gives the seat again."""
-    return {
-        "member_id": seat.member_id,
-        "assigned": [list(each) for each in seat.assigned],
-        "claimed": [list(each) for each in seat.claimed],
-        "claimed_generation": seat.claimed_generation,
-        "leads": seat.leads,
-    }
 
 
 def require_seats_first(events: Sequence[e.Event]) -> None:

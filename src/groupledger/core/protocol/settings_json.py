@@ -39,7 +39,7 @@ def require(holds: bool, place: str, got: Any, expected: str) -> None:
 
 
 def require_whole(value: Any, place: str, most: int, least: int = 0) -> None:
-    """A whole number within bounds."""
+    """Require a whole number within bounds."""
     found = type(value) is int and least <= value <= most
     require(found, place, value, f"a whole number from {least:,} to {most:,}")
 
@@ -86,7 +86,7 @@ def _of_member(found: Any, place: str, each: MemberTimes) -> MemberTimes:
 
 
 def _member(found: Mapping[str, Any], place: str, each: MemberTimes) -> MemberTimes:
-    """These times, and otherwise those of `each`."""
+    """Read these times, and otherwise take those of `each`."""
     told = {name: found[name] for name in OF_MEMBER if name in found}
     for name, value in told.items():
         require_whole(value, f"{place}.{name}", MOST_MS, least=int(name in POSITIVE))
@@ -99,7 +99,7 @@ def _member(found: Mapping[str, Any], place: str, each: MemberTimes) -> MemberTi
 
 
 def write_times(times: Times) -> dict[str, Any]:
-    """The JSON object of these times: `read_times` gives them again."""
+    """Return the JSON object of these times: `read_times` gives them again."""
     told = {name: getattr(times, name) for name in OF_GROUP if getattr(times, name) is not None}
     of = {name: asdict(member) for name, member in times.of.items()}
     return {**asdict(times.each), **told, **({MEMBERS: of} if of else {})}
@@ -112,7 +112,7 @@ FIELDS = tuple(each.name for each in fields(SubtopologyTopics))
 
 
 def read_topology(found: Any, place: str) -> Subtopologies:
-    """The topology of a script; raises Fault("BAD_SCRIPT"), which says where it is wrong."""
+    """Read the topology of a script; raise Fault("BAD_SCRIPT"), which names the place."""
     require(isinstance(found, dict), place, found, "an object of subtopologies by id")
     return {name: _subtopology(each, f"{place}.{name}") for name, each in found.items()}
 
@@ -144,7 +144,7 @@ def _counts(value: Any, place: str) -> dict[str, int]:
 
 
 def write_topology(topology: Subtopologies) -> dict[str, Any]:
-    """The JSON object: `read_topology` gives the topology again."""
+    """Return the JSON object: `read_topology` gives the topology again."""
     return {
         name: {field: _plain(getattr(each, field)) for field in FIELDS if getattr(each, field)}
         for name, each in topology.items()
@@ -170,7 +170,7 @@ def group_key(protocol: GroupProtocol) -> str:
 
 
 def read_settings(found: Any, protocol: GroupProtocol = GroupProtocol.CONSUMER) -> ConsumerGroupSettings:
-    """The settings of a script, Kafka's own where it has none; raises Fault("BAD_SCRIPT")."""
+    """Read the settings of a script, Kafka's own where it has none; raise Fault("BAD_SCRIPT")."""
     place = group_key(protocol)
     require(isinstance(found, dict), place, found, "an object")
     of_all = tuple(each.name for each in fields(ConsumerGroupSettings))
@@ -198,7 +198,7 @@ def write_settings(settings: ConsumerGroupSettings) -> dict[str, Any]:
 
 
 def write_coordinated(group: Coordinated) -> dict[str, Any]:
-    """What the coordinator did in one event."""
+    """Return the JSON object of what the coordinator did in one event."""
     streams = group.protocol is GroupProtocol.STREAMS
     return {
         "epoch": group.epoch,
@@ -212,7 +212,7 @@ def write_coordinated(group: Coordinated) -> dict[str, Any]:
 
 
 def _row(row: MemberRow | HeartbeatRow, *, streams: bool) -> dict[str, Any]:
-    """A row whose tuples are partitions, or tasks."""
+    """Return a row whose tuples are partitions, or tasks."""
     told = {name: value for name, value in row._asdict().items() if streams or name not in OF_STREAMS_ROW}
     return {name: _pairs(value) if isinstance(value, tuple) else value for name, value in told.items()}
 
@@ -262,13 +262,13 @@ KINDS = {kind.protocol: kind for kind in (SHARE, STREAMS)}
 
 
 def kind_of(events: Iterable[e.Event]) -> GroupKind | None:
-    """The kind that the first member of one is of; None: classic members and consumers alone."""
+    """Return the kind of the first member that has one; None: classic members and consumers alone."""
     protocols = (each.group_protocol for each in events if isinstance(each, e.Join))
     return next((KINDS[each] for each in protocols if each in KINDS), None)
 
 
 def coordinator_of(events: Iterable[e.Event]) -> e.GroupProtocol:
-    """What kind of group members make that their coordinator assigns: a consumer group if they are of no other kind."""
+    """Return the kind of group that its coordinator assigns: a consumer group if members are of no other kind."""
     kind = kind_of(events)
     return e.GroupProtocol.CONSUMER if kind is None else kind.protocol
 

@@ -19,15 +19,12 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.naming import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import Applications
-from groupledger.core.protocol.apply_event import come_back, happen
-from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
-from groupledger.core.protocol.consumer_group.consumer_events import Horizon, join_ends, pass_time, settle, timed_end
+from groupledger.core.protocol.consumer_group.consumer_events import Horizon, pass_time, settle
 from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
+from groupledger.core.protocol.consumer_group.coordinated_group import CoordinatedGroup
 from groupledger.core.protocol.consumer_group.exchange import take_coordinated
-from groupledger.core.protocol.consumer_group.play import Play
 from groupledger.core.protocol.consumer_group.share_group import ShareGroup
 from groupledger.core.protocol.consumer_group.streams_group import StreamsGroup
 from groupledger.core.protocol.consumer_group.topics_and_targets import (
@@ -38,12 +35,14 @@ from groupledger.core.protocol.consumer_group.topics_and_targets import (
 )
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.ownership import Records, waited_ms
+from groupledger.core.protocol.ownership import Records
 from groupledger.core.protocol.refusals import require_topic_names
-from groupledger.core.protocol.rounds import ClassicGroup, gather, spread
+from groupledger.core.protocol.rounds import RoundsGroup, play_rounds, settlement
+from groupledger.core.protocol.rounds import settle as settle_rounds
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settings_json import require_one_kind
-from groupledger.core.protocol.settlement import Cycle, Settlement
+from groupledger.core.protocol.settlement import Settlement, TimedEnd
+from groupledger.core.protocol.simulated_group import Applications
 from groupledger.core.protocol.timed.timed_play import play_timed, require_consumer_times, require_order
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
@@ -62,7 +61,7 @@ Playing = Generator[AnyQuestion, Any, list[Settlement]]
 def simulate(
     script: Script, custom: Mapping[str, CustomAssignor] | None = None, applications: Applications | None = None
 ) -> list[Settlement]:
-    """One settlement for each event. Raises Fault for an event that cannot be (see `happen`) or an unknown assignor.
+    """Return a settlement for each event; raise Fault for one that cannot be (`apply_event`), or an unknown assignor.
 
     `applications`: what the processes of a script with times do with their consumers.
     """
@@ -111,7 +110,7 @@ def _go_on(
 
 
 def live(script: Script, custom: Mapping[str, CustomAssignor] | None = None) -> Iterator[Settlement]:
-    """The settlements of one group without times, each as soon as its event is there; raises Fault as `simulate`."""
+    """Yield the settlements of a group without times, each when its event is there; raise Fault as `simulate`."""
     known = by_every_name(custom or {}, ASSIGNORS)
     stage = _stage(script, known)
     for event in script.events:
@@ -142,7 +141,7 @@ def play(script: Script, custom: Mapping[str, CustomAssignor], applications: App
 
 
 def _play_by_clock(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None) -> Playing:
-    """A script with times. Where members of both protocols are in it, each event settles before the next one."""
+    """Play a script with times. Where members of both protocols are in it, each event settles before the next one."""
     events = list(script.events)
     protocols = {each.group_protocol for each in events if isinstance(each, e.Join)}
     if e.GroupProtocol.CONSUMER not in protocols:
@@ -160,35 +159,37 @@ def _play_by_clock(script: Script, custom: Mapping[str, CustomAssignor], applica
 
 
 @dataclass(slots=True)
-class _Stage:
+class _ConvertibleGroup:
     """A group as it is now: a consumer group (KIP-848) where there is one, else the classic one."""
 
     script: Script
-    classic: ClassicGroup
+    classic: RoundsGroup
     topics: TopicTable
-    consumer: Play | None = None
+    consumer: CoordinatedGroup | None = None
 
 
-def _stage(script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None) -> _Stage:
+def _stage(
+    script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
+) -> _ConvertibleGroup:
     require_topic_names(script.topics)
     coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
     times, pace = script.times, script.pace
     rate = None if times is None else times.records_per_second
-    group = ClassicGroup(
-        dict(script.topics),
-        script.form,
-        pace if times is None else replace(pace, round_ms=times.each.round_trip_ms),
-        custom,
+    group = RoundsGroup(
+        topics=dict(script.topics),
+        form=script.form,
+        pace=pace if times is None else replace(pace, round_ms=times.each.round_trip_ms),
+        custom=custom,
         coordinator=coordinator,
         times=times,
         records=None if rate is None else Records(rate),
         applications=applications,
     )
     group.change_topics(group.topics)
-    return _Stage(script, group, TopicTable(known_ids=script.topic_ids))
+    return _ConvertibleGroup(script, group, TopicTable(known_ids=script.topic_ids))
 
 
-def _settle(stage: _Stage, event: e.Event, horizon: Horizon | None = None) -> Settling:
+def _settle(stage: _ConvertibleGroup, event: e.Event, horizon: Horizon | None = None) -> Settling:
     """One event of a group of either type, with the sessions that end before it, and after it as far as `horizon`.
 
     `horizon`: of a group that does not settle before the next event.
@@ -200,45 +201,52 @@ def _settle(stage: _Stage, event: e.Event, horizon: Horizon | None = None) -> Se
     return replace(reduce(_merged, parts), event=event)
 
 
-def _expire(stage: _Stage, until_ms: int | None) -> Generator[AnyQuestion, Any, list[Settlement]]:
-    """The sessions of a classic group that end before this time, or at all, one after the other."""
+def _expire(stage: _ConvertibleGroup, until_ms: int | None) -> Generator[AnyQuestion, Any, list[Settlement]]:
+    """End the sessions of a classic group that end before this time, or at all, one after the other."""
     parts = list[Settlement]()
     while stage.consumer is None and (upcoming := stage.classic.next_expiry()) is not None:
         at_ms, name = upcoming
         if until_ms is not None and at_ms >= until_ms:
             break
-        parts.append((yield from _settle_classic(stage.classic, e.Expire(name, at_ms=at_ms))))
+        parts.append((yield from settle_rounds(stage.classic, e.Expire(name, at_ms=at_ms))))
     return parts
 
 
-def _settle_event(stage: _Stage, event: e.Event, horizon: Horizon | None) -> Settling:
+def _settle_event(stage: _ConvertibleGroup, event: e.Event, horizon: Horizon | None) -> Settling:
     """One event, and the change of the group's type, if that is what it leads to."""
     if stage.consumer is not None:
         yield from pass_time(stage.consumer, event.at_ms)
         before = _leave_consumer_group(stage, event)
         if before is not None:
-            cycle, failure = yield from _rounds(stage.classic, event)
-            first = _settlement(stage.classic, event, stage.classic.settled_ms, cycle, failure, None)
+            cycle, failure = yield from play_rounds(stage.classic, event)
+            first = settlement(stage.classic, event, stage.classic.settled_ms, cycle, failure)
             first = replace(first, coordinated=before if before.heartbeats else None)
             return _merged(first, (yield from _settle(stage, event, horizon)))
     refused = _enter_consumer_group(stage, event)
     if refused is not None:
-        return _settlement(stage.classic, event, stage.classic.clock_ms, None, None, refused)
+        stage.classic.refused = refused
+        return settlement(stage.classic, event, stage.classic.clock_ms, None, None)
     if stage.consumer is None:
-        return (yield from _settle_classic(stage.classic, event))
+        return (yield from settle_rounds(stage.classic, event))
     settled: Settlement = yield from settle(stage.consumer, event, horizon)
     if _leave_consumer_group(stage, event) is None or settled.coordinated is None:
         return settled
     settled = replace(settled, coordinated=replace(settled.coordinated, members=()))
-    cycle, failure = yield from _rounds(stage.classic, event)
+    cycle, failure = yield from play_rounds(stage.classic, event)
     returning, stage.classic.returning = stage.classic.returning, None
-    again = _settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms), cycle, failure, None)
+    again = settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms), cycle, failure)
     merged = _merged(settled, again)
     if returning is None:
         return merged
     return _merged(
         merged, (yield from _settle(stage, replace(returning, at_ms=stage.classic.clock_ms, together=False)))
     )
+
+
+def _join_ends(first: TimedEnd, then: TimedEnd) -> TimedEnd:
+    """Return the end of a settlement in two parts; what lasted after the first one is in the second, if wanted."""
+    ended = [each for each in first.outages if each.until_ms is not None]
+    return replace(then, outages=tuple(sorted([*ended, *then.outages], key=lambda each: each[:2])))
 
 
 def _merged(first: Settlement, then: Settlement) -> Settlement:
@@ -253,14 +261,14 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
         double_owners=(*first.double_owners, *then.double_owners),
         consumed=(*first.consumed, *then.consumed),
         coordinated=then.coordinated or first.coordinated,
-        timed=None if first.timed is None or then.timed is None else join_ends(first.timed, then.timed),
+        timed=None if first.timed is None or then.timed is None else _join_ends(first.timed, then.timed),
         refused=then.refused or first.refused,
         failure=then.failure or first.failure,
     )
 
 
-def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
-    """The first member of the consumer protocol makes the group a consumer group; or why the coordinator refuses it."""
+def _enter_consumer_group(stage: _ConvertibleGroup, event: e.Event) -> str | None:
+    """Make the group a consumer group for its first member of that protocol; return why the coordinator refuses it."""
     settings = _starting(stage.classic, event)
     if stage.consumer is not None or settings is None or not settings.group_protocol.coordinated:
         return None
@@ -273,11 +281,11 @@ def _enter_consumer_group(stage: _Stage, event: e.Event) -> str | None:
             stage.classic, stage.script.consumer_group, stage.topics, kind, goes_on=goes_on
         )
     else:
-        stage.classic.strangers.pop(settings.member, None)
+        stage.classic.orphaned_consumer_members.pop(settings.member, None)
     return refused
 
 
-def _starting(group: ClassicGroup, event: e.Event) -> e.Join | None:
+def _starting(group: RoundsGroup, event: e.Event) -> e.Join | None:
     """How the process that an event starts in a classic group is configured."""
     if isinstance(event, e.Restart):
         process = group.processes.get(event.member)
@@ -285,8 +293,8 @@ def _starting(group: ClassicGroup, event: e.Event) -> e.Join | None:
     return event if isinstance(event, e.Join) else None
 
 
-def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
-    """A group whose members are all classic is classic; so is one without members that a classic one joins."""
+def _leave_consumer_group(stage: _ConvertibleGroup, event: e.Event) -> Coordinated | None:
+    """Make a group classic whose members all are, or that has none when a classic one joins."""
     play = stage.consumer
     if play is None:
         return None
@@ -297,76 +305,3 @@ def _leave_consumer_group(stage: _Stage, event: e.Event) -> Coordinated | None:
     to_classic_group(play, stage.classic)
     stage.consumer = None
     return replace(coordinated, members=())
-
-
-def _settle_classic(group: ClassicGroup, event: e.Event) -> Generator[Question, Plan, Settlement]:
-    """One event, and rounds until nobody wants another."""
-    refused = happen(group, event)
-    event_ms = max(group.settled_ms, event.at_ms)
-    cycle, failure = yield from _rounds(group, event)
-    if group.returning is not None:
-        refused = come_back(group)
-        if cycle is None and failure is None:
-            cycle, failure = yield from _rounds(group, event)
-    return _settlement(group, event, event_ms, cycle, failure, refused)
-
-
-def _rounds(group: ClassicGroup, event: e.Event) -> Generator[Question, Plan, tuple[Cycle | None, str | None]]:
-    """Rounds until nobody wants another, or until a cycle or a failure."""
-    seen: dict[object, int] = {}
-    while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
-        yield from _round(group)
-        failure = group.rounds[-1].failure
-        if failure is not None:
-            return None, failure
-        now = len(group.rounds)
-        before = seen.setdefault(group.signature(), now)
-        if group.rebalancing and before < now:
-            return Cycle(before, now), None
-    return None, None
-
-
-def _round(group: ClassicGroup) -> Generator[Question, Plan, None]:
-    question = gather(group)
-    if question is not None:
-        spread(group, (yield question))
-
-
-def _settlement(
-    group: ClassicGroup, event: e.Event, event_ms: int, cycle: Cycle | None, failure: str | None, refused: str | None
-) -> Settlement:
-    if len(group.rounds) == MOST_ROUNDS and group.rebalancing and cycle is None and failure is None:
-        failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
-    rounds, calls = group.take()
-    owners = group.owners()
-    wanted = group.wanted()
-    unowned = tuple(sorted(wanted - owners.keys()))
-    group.catch_up()
-    gaps = group.gaps(event_ms, wanted)
-    began_ms, group.settled_ms, group.missed = group.settled_ms, group.clock_ms, frozenset(unowned)
-    consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
-    return Settlement(
-        event=event,
-        rounds=rounds,
-        calls=calls,
-        owners=owners,
-        unowned=unowned,
-        cycle=cycle,
-        failure=failure,
-        refused=refused,
-        topics=group.topics,
-        running={each.name: each.number for each in group.processes.values() if each.talks},
-        consumed=consumed,
-        double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
-        unavailable_ms=waited_ms(gaps),
-        timed=None
-        if group.times is None
-        else timed_end(
-            group,
-            gaps,
-            group.nobody_since,
-            began_ms=began_ms,
-            rebalancing=group.rebalancing,
-            held=group.ownership.held(),
-        ),
-    )

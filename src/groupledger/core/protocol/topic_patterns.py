@@ -63,7 +63,7 @@ def require_pattern(member: str, expression: str, names: Iterable[str]) -> None:
 
 
 def most_ways(expression: str) -> int:
-    """An upper bound of the ways in which an expression can match a name; what exceeds MOST_WAYS is not exact.
+    """Return an upper bound of the ways in which an expression can match a name; beyond MOST_WAYS it is not exact.
 
     `(a|b)x?.*` -> 2 * 2 * 250.
     """
@@ -105,5 +105,5 @@ def _bounds(quantifier: str) -> tuple[int, int]:
 
 
 def _number(digits: str) -> int:
-    """A bound, be it written with zeros before it or with more digits than Python reads."""
+    """Read a bound, even with zeros before it or with more digits than Python reads."""
     return min(int(digits.lstrip("0")[:4] or "0"), LONGEST_NAME)

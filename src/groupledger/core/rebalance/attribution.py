@@ -139,24 +139,15 @@ def _agreement(happened: RecordedRound, candidate: ClientAssignor, group: Group,
     plans = candidate.plans(group, happened.leader)
     plans = replace(plans, most=min(plans.most, most))
     for plan in plans:
-        if plan.failure is None and _as_sets(happened.recorded, plan):
+        pairs = [(mine, plan.lists.get(member_id, ())) for member_id, mine in happened.recorded.items()]
+        if plan.failure is None and all(sorted(mine) == sorted(given) for mine, given in pairs):
             best = Agreement.SETS
-            if _as_lists(happened.recorded, plan, candidate.sorts_topics):
+            topics_too = candidate.sorts_topics
+            if all(_in_topics(mine, topics_too) == _in_topics(given, topics_too) for mine, given in pairs):
                 return Agreement.LISTS
     if best is Agreement.NONE and plans.cut and candidate.promise(group, happened.recorded):
         return Agreement.PROMISE
     return best
-
-
-def _as_sets(recorded: Recorded, plan: LeaderPlan) -> bool:
-    return all(sorted(mine) == sorted(plan.lists.get(member_id, ())) for member_id, mine in recorded.items())
-
-
-def _as_lists(recorded: Recorded, plan: LeaderPlan, topics_too: bool) -> bool:
-    return all(
-        _in_topics(mine, topics_too) == _in_topics(plan.lists.get(member_id, ()), topics_too)
-        for member_id, mine in recorded.items()
-    )
 
 
 def _in_topics(partitions: Sequence[TopicPartition], topics_too: bool) -> list[tuple[str, list[int]]]:

@@ -72,7 +72,7 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     if matched:  # all numbers are of the answer that equals the record, not of the one that does not
         snapshots, case = _as_matched(snapshots, choice, case, matched)
     party, slots, owned, lists = case.party, case.slots, case.owned, case.lists
-    target = _merged((choice.chosen != NONE)[party.group], lists.target, lists.goal)
+    target = lists.target.where((choice.chosen != NONE)[party.group], lists.goal)
     dated = generations(_with_claims(snapshots, basis, choice), cooperative=True)
     assigned = _assigned(choice, party, slots, owned, lists, target, dated)
     step = measure(party, slots, lists.held, owned, target, assigned)
@@ -85,12 +85,6 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
         *(party, slots, lists.held, target, step, snapshots.topics),
         *(status, verdict, broken, subscribed, complaints),
     )
-
-
-def _complaints(one: Complaints, other: Complaints, of_group: Mask) -> Complaints:
-    """Take the complaints of `other` about the groups in the mask, of `one` about the rest."""
-    kept = {group: each for group, each in one.items() if not of_group[group]}
-    return kept | {group: each for group, each in other.items() if of_group[group]}
 
 
 def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
@@ -127,11 +121,11 @@ def _assigned(
     """
     given = lists.assigned
     if choice.form is Form.KIP:
-        offered = _merged(choice.plans[party.group], lists.assigned, target)
+        offered = lists.assigned.where(choice.plans[party.group], target)
         given = assign_round(choice.form, owned, target, slots, generation)
         given = hold_back(given, target, offered, slots)
         given = _grouped(given, slots)
-    return _merged((choice.chosen != NONE)[party.group], given, lists.recorded)
+    return given.where((choice.chosen != NONE)[party.group], lists.recorded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +182,13 @@ def _as_matched(snapshots: Snapshots, choice: Choice, case: _Case, matched: list
         now: IntArray = np.where(of_topic, each.topics.now, topics.now)
         gone: Mask = np.where(of_topic, each.topics.gone, topics.gone)
         topics = replace(topics, now=now, gone=gone)
+        complaints = {group: found for group, found in answer.complaints.items() if not of_group[group]}
+        complaints |= {group: found for group, found in each.answer.complaints.items() if of_group[group]}
         answer = replace(
             answer,
-            target=_either(of_member, each.answer.target, answer.target),
-            assigned=_either(of_member, each.answer.assigned, answer.assigned),
-            complaints=_complaints(answer.complaints, each.answer.complaints, of_group),
+            target=each.answer.target.where(of_member, answer.target),
+            assigned=each.answer.assigned.where(of_member, answer.assigned),
+            complaints=complaints,
         )
     snapshots = replace(snapshots, topics=topics)
     return snapshots, _case(snapshots, choice, case.subscribed, case.basis, answer)
@@ -210,18 +206,7 @@ def _basis(snapshots: Snapshots, choice: Choice, subscribed: Subscribed) -> Name
     if held.earlier is not None:
         there &= ~held.earlier
     kept = held.only(there & subscribed.names(held.member, held.topic) & what_if[held.member])
-    return _joined(claims.only(~what_if[claims.member]), replace(kept, earlier=None))
-
-
-def _either(wanted: Mask, one: NamedLists, other: NamedLists) -> NamedLists:
-    """Take the lists of `one` for the members in the mask, of `other` for the rest."""
-    return _joined(one.only(wanted[one.member]), other.only(~wanted[other.member]))
-
-
-def _joined(one: NamedLists, other: NamedLists) -> NamedLists:
-    order = np.argsort(np.concatenate((one.member, other.member)), kind="stable")
-    topic = np.concatenate((one.topic, other.topic))[order]
-    return NamedLists(one.start + other.start, topic, np.concatenate((one.partition, other.partition))[order])
+    return claims.only(~what_if[claims.member]).joined(kept)
 
 
 def _with_claims(snapshots: Snapshots, basis: NamedLists, choice: Choice) -> GroupBatch:
@@ -245,7 +230,7 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
     status = np.zeros(batch.groups, np.int32)
     complaints: dict[int, tuple[Complaint, ...]] = {}
     parts = []
-    modes = _modes(choice)
+    modes: tuple[tuple[Mode, Mask], ...] = (("as-kafka", ~choice.plans), ("safe", choice.plans))
     for index in range(len(choice.names)):
         for mode, asked in modes:
             groups = np.flatnonzero((choice.chosen == index) & peopled & asked)
@@ -256,12 +241,6 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
                 status[groups] = answer.status
                 parts.append((part, member, topic, answer))
     return _Answers(_scattered(batch, parts, "target"), _scattered(batch, parts, "assigned"), status, complaints)
-
-
-def _modes(choice: Choice) -> tuple[tuple[Mode, Mask], ...]:
-    """Return the groups to assign as Kafka does, and those to assign so that they settle in two rounds."""
-    plans = choice.plans
-    return ("as-kafka", ~plans), ("safe", plans)
 
 
 def _scattered(
@@ -308,17 +287,6 @@ def _grouped(lists: MemberSlots, slots: Slots) -> MemberSlots:
     return MemberSlots(lists.start, lists.slot[order])
 
 
-def _merged(wanted: Mask, one: MemberSlots, other: MemberSlots) -> MemberSlots:
-    """Take the lists of `one` for the members in the mask, of `other` for the rest."""
-    if wanted.all():
-        return one
-    if not wanted.any():
-        return other
-    first, second = one.only(wanted[one.member]), other.only(~wanted[other.member])
-    order = np.argsort(np.concatenate((first.member, second.member)), kind="stable")
-    return MemberSlots(first.start + second.start, np.concatenate((first.slot, second.slot))[order])
-
-
 def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[GroupMembership, MemberSlots]:
     """Return what members keep while they rejoin, and which groups are incremental, by behaviour rather than by name.
 
@@ -327,7 +295,7 @@ def _owned(snapshots: Snapshots, choice: Choice, lists: _Numbered) -> tuple[Grou
     group = snapshots.member_group
     keeps = np.where(choice.by_protocol, choice.cooperative, True)[group] & ~(snapshots.memory & ~choice.what_if[group])
     stated = lists.claimed.only(keeps[lists.claimed.member])
-    owned = _merged(snapshots.modern[group], lists.held, stated)
+    owned = lists.held.where(snapshots.modern[group], stated)
     by_deed = np.diff(owned.start[snapshots.batch.member_start]) > 0
     incremental = by_deed | snapshots.modern | (choice.by_protocol & choice.cooperative)
     return GroupMembership(snapshots.batch.member_start, incremental), owned
@@ -446,12 +414,9 @@ class Choice:
 
         Used for what-ifs and stated claims only; history shows actual behaviour.
         """
-        made: Mask = np.array([self._keeps(name) for name in (*self.names, "")])[self.chosen]
+        known = [self.custom.get(name) or BY_NAME.get(name) for name in (*self.names, "")]
+        made: Mask = np.array([each is not None and each.cooperative for each in known])[self.chosen]
         return made
-
-    def _keeps(self, name: str) -> bool:
-        known = self.custom.get(name) or BY_NAME.get(name)
-        return known is not None and known.cooperative
 
     @property
     def by_protocol(self) -> Mask:

@@ -389,14 +389,10 @@ def _cheapest(
 # Find the most partitions that can stay in place in a balanced assignment of one group, by integer programming.
 #
 # Members with one subscription have loads that differ by at most one: a member with two more could pass one on. So
-# each
-# kind of member has a base load, and some of its members have one more. With L the least load of a class's
-# subscribers,
-# a member may be assigned partitions of the class only while its own load is at most L + 1. That is all that makes the
-# problem more than a flow; the solver (HiGHS) branches on it.
+# each kind of member has a base load, and some of its members have one more. With L the least load of a class's
+# subscribers, a member may be assigned partitions of the class only while its own load is at most L + 1. That is all
+# that makes the problem more than a flow; the solver (HiGHS) branches on it.
 #
-# Worked example: A subscribes to t, B to t and u; A holds all 4 of t, nobody the 1 of u. B gets u and one of t: 1
-# move.
 # Worked example: A subscribes to t, B to t and u; A holds all 4 of t, nobody the 1 of u. B gets u, one of t: 1 move.
 
 MOST_ARCS = 400

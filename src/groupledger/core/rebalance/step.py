@@ -115,7 +115,7 @@ def give_back(owned: MemberSlots, target: MemberSlots, assigned: MemberSlots, sl
     """
     unknown = three_sets(owned, target, slots).unknown_but_owned
     back = owned.only(unknown[owned.slot] & (owned.holders(len(slots))[owned.slot] == 1))
-    return _joined(assigned, back)
+    return assigned.joined(back)
 
 
 def assign_round(
@@ -232,10 +232,3 @@ def load_range(party: GroupMembership, target: MemberSlots) -> tuple[LongArray, 
         least[peopled] = np.minimum.reduceat(load, first)
         most[peopled] = np.maximum.reduceat(load, first)
     return least, most
-
-
-def _joined(one: MemberSlots, other: MemberSlots) -> MemberSlots:
-    """Concatenate each member's lists of `one` and of `other`."""
-    member = np.concatenate((one.member, other.member))
-    order = np.argsort(member, kind="stable")
-    return MemberSlots(one.start + other.start, np.concatenate((one.slot, other.slot))[order])

@@ -239,20 +239,14 @@ def solve_server_group(scenario: Mapping[str, Any]) -> dict[str, Any]:
     group = read(scenario)
     batch, names = server_encode([group])
     if scenario["assignor"] == PREFIX + SIMPLE:
-        return _answer(
-            scenario, _simple_order(group, _names(scenario)), PATHS[ServerPath(int(find_walks(batch)[0][0]))]
-        )
+        topics, records = _names(scenario), assign_simple(group).items()
+        order = {member: [(topics[topic], list(each)) for topic, each in record] for member, record in records}
+        return _answer(scenario, order, PATHS[ServerPath(int(find_walks(batch)[0][0]))])
     result = server_assign(scenario["assignor"].removeprefix(PREFIX), batch)
     error = failure(batch, result, 0)
     if error is not None:
         return {"id": scenario.get("id"), "error": error, "path": path_word(result, 0)}
     return _answer(scenario, written(batch, names, result, 0), path_word(result, 0))
-
-
-def _simple_order(group: ServerGroup, names: Mapping[TopicId, str]) -> TargetRows:
-    """Return each member's record by `simple`, with the names of topics."""
-    records = assign_simple(group).items()
-    return {member: [(names[topic], list(each)) for topic, each in record] for member, record in records}
 
 
 def _answer(scenario: Mapping[str, Any], order: TargetRows, path: str) -> dict[str, Any]:
@@ -318,8 +312,8 @@ def solve_tasks(scenario: Mapping[str, Any]) -> dict[str, Any]:
     targets = assign_tasks(read_tasks(scenario))
     return {
         "id": scenario.get("id"),
-        "active": {member_id: _task_pairs(target.active) for member_id, target in targets.items()},
-        "standby": {member_id: _task_pairs(target.standby) for member_id, target in targets.items()},
+        "active": {member_id: [*map(list, target.active)] for member_id, target in targets.items()},
+        "standby": {member_id: [*map(list, target.standby)] for member_id, target in targets.items()},
     }
 
 
@@ -346,10 +340,6 @@ def _streams_member(member: Mapping[str, Any]) -> TaskMember:
 
 def _tasks(pairs: Iterable[tuple[str, int]] | None) -> tuple[Task, ...]:
     return tuple(sorted({Task(name, number) for name, number in pairs or ()}))
-
-
-def _task_pairs(tasks: Iterable[Task]) -> list[list[Any]]:
-    return [list(each) for each in tasks]
 
 
 # Solve a JSON scenario (see `core.scenario`) by the assignor of another client library, such as `sarama-range`.

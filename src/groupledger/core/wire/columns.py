@@ -8,8 +8,7 @@ the reader of the texts must judge. What they do not accept (a flexible version,
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -182,22 +181,14 @@ def read_blob(data: ByteArray, at: int, end: int, nullable: bool, spans: FieldSp
     return skip(at + 4, end, max(size, 0))
 
 
-def _compiled_int16() -> Callable[..., Any]:
-    return compiled(int16_of_bytes, cached=False)
-
-
-def _compiled_int32() -> Callable[..., Any]:
-    return compiled(int32_of_bytes, cached=False)
-
-
-@compiled_as(_compiled_int16)
+@compiled_as(lambda: compiled(int16_of_bytes, cached=False))
 def int16(data: ByteArray, at: int) -> int:
     """Return a big-endian number of two bytes."""
     number: int = INT16.unpack_from(data.data, at)[0]
     return number
 
 
-@compiled_as(_compiled_int32)
+@compiled_as(lambda: compiled(int32_of_bytes, cached=False))
 def int32(data: ByteArray, at: int) -> int:
     """Return a big-endian number of four bytes."""
     number: int = INT32.unpack_from(data.data, at)[0]

@@ -192,12 +192,8 @@ class CodedTexts:
 
     def is_(self, value: str) -> BoolArray:
         """Whether each text is this one."""
-        return np.asarray(self.codes == self.code_of(value))
-
-    def code_of(self, value: str) -> int:
-        """Return the code of a text; -2 for one that is not among them."""
         code = self.values.index(value).as_py()
-        return -2 if code < 0 else int(code)
+        return np.asarray(self.codes == code) if code >= 0 else np.zeros(len(self.codes), bool)
 
 
 def blobs(data: ByteArray, at: LongArray, size: LongArray) -> CodedBytes:

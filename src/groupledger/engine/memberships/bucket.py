@@ -51,7 +51,6 @@ from groupledger.engine.memberships.declared import (
     as_plain,
     numbered,
     owned_lists,
-    plain,
     whole_numbers,
 )
 from groupledger.engine.memberships.plan import known_assignor, unknown_assignor
@@ -83,7 +82,7 @@ def assigned(
     if len(members) == 0:
         return
     members, topics = whole(members.select(sorted({*plan.members.values()}))), whole(topics)
-    keys = {name: _key(column(members, plan.members[name])) for name in plan.by}
+    keys = {name: as_plain(column(members, plan.members[name]), ColumnKind.KEY) for name in plan.by}
     group, first = numbered(list(keys.values()))
     order = np.argsort(group, kind="stable")
     start = ragged.starts(np.bincount(group))
@@ -97,10 +96,6 @@ def assigned(
         yield result_rows(parts, by, replace(plan.calculation, topics=known.catalogue), names)
 
 
-def _key(array: Column) -> Column:
-    return array if array.type == plain(array.type) else array.cast(plain(array.type))
-
-
 def _scoped(members: pa.Table, topics: pa.Table, plan: AssignPlan, first: LongArray) -> tuple[LongArray, SharedTopics]:
     """Return what each group shares with topics, as a number, and the topics under these numbers."""
     groups = len(first)
@@ -108,7 +103,7 @@ def _scoped(members: pa.Table, topics: pa.Table, plan: AssignPlan, first: LongAr
     if plan.join:
         keys, nulls = [], np.zeros(len(topics), np.bool_)
         for name in plan.join:
-            ours = _key(column(members, plan.members[name])).take(pa.array(first))
+            ours = as_plain(column(members, plan.members[name]), ColumnKind.KEY).take(pa.array(first))
             theirs = column(topics, plan.topics[name])
             nulls |= ~valid(theirs)
             keys.append(pa.concat_arrays([ours, theirs.cast(ours.type)]))
@@ -145,7 +140,8 @@ def _parts(
     refused[list(faults)] = True
     usable = ~refused[group]
     assignors = pa.array(names, pa.string())
-    claims = claims_of(members, sticky_rows(assignors.take(pa.array(group))) & usable)
+    sticky = pc.fill_null(pc.equal(assignors.take(pa.array(group)), STICKY.name), False)
+    claims = claims_of(members, sticky.to_numpy(zero_copy_only=False) & usable)
     return Parts(
         _group_rows(assignors, scope, faults),
         _member_rows(members, claims, group, scope, usable),
@@ -324,12 +320,6 @@ def _as_written(claimed: Column, rows: Mask) -> Column:
     return pa.ListArray.from_arrays(
         pa.array(lists.partition_start.astype(np.int32)), single, type=WIRE, mask=pa.array(~valid(claimed))
     )
-
-
-def sticky_rows(assignors: Column) -> Mask:
-    """Return the members whose assignor reads claims from user data."""
-    found: Mask = pc.fill_null(pc.equal(assignors, STICKY.name), False).to_numpy(zero_copy_only=False)
-    return found
 
 
 # Computed groups -> rows of `Assigned.result`, and the rounds that each group takes.

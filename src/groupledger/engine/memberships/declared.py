@@ -15,7 +15,6 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     LongType,
-    MapType,
     StringType,
     StructField,
     StructType,
@@ -141,13 +140,6 @@ GROUP_NAMES, REFUSAL_NAMES, MEMBER_NAMES = (
 )
 RESULT_NAMES = (*GROUP_NAMES, *REFUSAL_NAMES, MEMBERS_OF_GROUP)
 """Of `Assigned.result`: a row a group with its members in it, refused or not, after the columns of `by`."""
-
-COUNTS = _field(
-    TOPIC_PARTITION_COUNTS, MapType(StringType(), IntegerType()), "partition counts by topic", required=True
-)
-UDF_MEMBERS = StructType([*MEMBERS, COUNTS])
-"""The columns of members for `assignor_udf`, which sees no table of topics: `topic_partition_counts` in each row."""
-
 
 # Tell what a column of anybody's table may be, and bring it into one Arrow form: no Python object a row.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
 from groupledger.core.faults import Fault
-from groupledger.engine.arrow_lists import column, list_starts
+from groupledger.engine.arrow_lists import Column, column, list_starts
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned, result_schema
 from groupledger.engine.memberships.declared import plain
@@ -23,44 +23,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from groupledger.engine.memberships.plan import AssignPlan
+    from groupledger.engine.memberships.spark import SparkFrames
 
 EXPECTED = "a DataFrame of Spark, pandas or Polars, or a table of Arrow"
 ToArrow = Callable[[Any, str], pa.Table]
 OfArrow = Callable[[pa.Table], Any]
 
 
-class ResultTables(Protocol):
-    """What was computed, a row a group with its members in it, and what is selected from it."""
-
-    @property
-    def kind(self) -> str:
-        """Return the name of the kind of tables."""
-
-    def whole(self) -> Any:
-        """Return the rows."""
-
-    def members(self) -> Any:
-        """Return a row a member of each group that was not refused."""
-
-    def groups(self, names: Sequence[str], *, refused: bool) -> Any:
-        """Return columns of the groups that were refused, or were not, after those of `by`."""
-
-    def persisted(self) -> ResultTables:
-        """Return the result, kept when it is first computed."""
-
-
-class SourceTables(Protocol):
-    """Members and topics of one kind."""
-
-    @property
-    def schemas(self) -> tuple[pa.Schema, pa.Schema]:
-        """Return the columns of both, as Arrow's."""
-
-    def assigned(self, plan: AssignPlan) -> ResultTables:
-        """Return what the plan makes of them."""
-
-
-def source_of(members: Any, topics: Any) -> SourceTables:
+def source_of(members: Any, topics: Any) -> ArrowTables | SparkFrames:
     """Return the two tables. Raises Fault: USAGE if they are of no kind, or of two; COLUMN_TYPE for mixed values."""
     kinds = [_kind(each, frame) for each, frame in ((members, "members"), (topics, "topics"))]
     if kinds[0] != kinds[1]:
@@ -96,7 +66,7 @@ class ArrowTables:
         """Return the columns of both."""
         return self.members.schema, self.topics.schema
 
-    def assigned(self, plan: AssignPlan) -> ResultTables:
+    def assigned(self, plan: AssignPlan) -> ArrowResult:
         """Compute the plan now."""
         by = {name: plain(self.members.schema.field(plan.members[name]).type) for name in plan.by}
         found = [result_schema(by).empty_table(), *assigned(self.members, self.topics, plan)]
@@ -118,11 +88,7 @@ class ArrowResult:
 
     def members(self) -> Any:
         """Return a row a member."""
-        lists = column(self.rows, d.MEMBERS_OF_GROUP)
-        owner = pa.array(ragged.owners(list_starts(lists)))
-        told = {name: column(self.rows, name).take(owner) for name in self.by}
-        values = pc.list_flatten(lists).flatten()
-        return self.of_arrow(pa.table({**told, **dict(zip(d.MEMBER_NAMES, values, strict=True))}))
+        return self.of_arrow(pa.table(member_columns(self.rows, self.by)))
 
     def groups(self, names: Sequence[str], *, refused: bool) -> Any:
         """Return a row a group."""
@@ -130,9 +96,17 @@ class ArrowResult:
         rows = self.rows.filter(mask if refused else pc.invert(mask))
         return self.of_arrow(rows.select([*self.by, *names]).combine_chunks())
 
-    def persisted(self) -> ResultTables:
+    def persisted(self) -> ArrowResult:
         """Return the result, which is there."""
         return self
+
+
+def member_columns(rows: pa.Table, by: Sequence[str]) -> dict[str, Column]:
+    """Return the columns of a row a member, from the result's rows."""
+    lists = column(rows, d.MEMBERS_OF_GROUP)
+    owner = pa.array(ragged.owners(list_starts(lists)))
+    keys = {name: column(rows, name).take(owner) for name in by}
+    return keys | dict(zip(d.MEMBER_NAMES, pc.list_flatten(lists).flatten(), strict=True))
 
 
 def of_pandas(frame: Any, name: str) -> pa.Table:

@@ -21,7 +21,7 @@ from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned
 from groupledger.engine.memberships.declared import ColumnKind, as_plain
 from groupledger.engine.memberships.plan import AssignPlan, Chosen, StepMode, chosen_assignor, planned
-from groupledger.engine.memberships.tables import as_pandas, of_pandas
+from groupledger.engine.memberships.tables import as_pandas, member_columns, of_pandas
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -131,22 +131,19 @@ def _assigned(members: pa.Table, chosen: Chosen) -> pa.Table:
 def _topics(members: pa.Table, plan: AssignPlan) -> pa.Table:
     """Return what any member says there is, as topics of its group."""
     counts = as_plain(column(members, plan.members[d.TOPIC_PARTITION_COUNTS]), ColumnKind.COUNTS)
-    entries = pc.list_flatten(counts.cast(pa.list_(counts.type.field(0).type)))
-    owner = pa.array(ragged.owners(list_starts(counts.cast(pa.list_(counts.type.field(0).type)))))
+    lists = counts.cast(pa.list_(counts.type.field(0).type))
+    entries, owner = pc.list_flatten(lists), pa.array(ragged.owners(list_starts(lists)))
     by = {name: column(members, plan.members[name]).take(owner) for name in plan.by}
     return pa.table({**by, c.TOPIC: entries.field(0), d.PARTITIONS: entries.field(1)})
 
 
 def _flat(rows: pa.Table, plan: AssignPlan) -> pa.Table:
     """Return a row a member, and one more of each group that has something to say besides."""
-    lists = column(rows, d.MEMBERS_OF_GROUP)
-    owner = pa.array(ragged.owners(list_starts(lists)))
-    values = dict(zip(d.MEMBER_NAMES, pc.list_flatten(lists).flatten(), strict=True))
-    members = {name: column(rows, name).take(owner) for name in plan.by} | values
+    members = member_columns(rows, plan.by)
     told = pc.or_(rows[c.CODE].is_valid(), pc.greater(pc.list_value_length(rows[c.UNASSIGNED_PARTITIONS]), 0))
     others = rows.filter(told)
     beside = {name: others[name] for name in (*plan.by, *d.REFUSAL_NAMES, c.UNASSIGNED_PARTITIONS)}
-    return pa.concat_tables([_padded(members, len(owner)), _padded(beside, len(others))])
+    return pa.concat_tables([_padded(members, len(members[c.MEMBER_ID])), _padded(beside, len(others))])
 
 
 def _padded(values: dict[str, pa.Array], length: int) -> pa.Table:

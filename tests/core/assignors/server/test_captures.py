@@ -8,10 +8,10 @@ from collections import Counter, defaultdict
 import pytest
 
 from groupledger.config.loading import CAPTURES
-from groupledger.core.assignors.server import Topic, TopicId, assign, encode
-from groupledger.core.assignors.server.assign import written
+from groupledger.core.assignors.server.assign import assign, written
 from groupledger.core.assignors.server.judgement import TargetCertainty, certainty, follow
 from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN
+from groupledger.core.assignors.server.server_group import Topic, TopicId, encode
 from groupledger.core.wire.offsets_log import decode
 
 
@@ -96,7 +96,7 @@ def test_groups_read_from_their_birth_are_exact():
     assert len(known) == 59
     for target in known:
         batch, _ = encode([target.group(listings("edge")[0])])
-        assert certainty(target.assignor, batch, [target.history_known], [True]) == [TargetCertainty.EXACT]
+        assert certainty(target.assignor, batch, [target.history_known]) == [TargetCertainty.EXACT]
 
 
 def test_a_group_that_is_deleted_and_made_again_begins_anew():

@@ -2,15 +2,12 @@
 
 import random
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
 
-from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId, assign, encode
-from groupledger.core.assignors.server.assign import written
-from groupledger.core.assignors.server.judgement import TargetCertainty, _topics_compete, certainty
+from groupledger.core.assignors.server.assign import assign, written
+from groupledger.core.assignors.server.judgement import TargetCertainty, certainty
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 
 TOPICS = {f"t{at}": Topic(TopicId(bytes([at]) * 16), 5 + at) for at in range(4)}
 COMPETE = TargetCertainty.UNLESS_NEIGHBOURS_COMPETE
@@ -31,9 +28,9 @@ def answer(group):
     return written(batch, names, assign("uniform", batch), 0)
 
 
-def sure(group, name="uniform", history=False, joining=True):
+def sure(group, name="uniform", history=False):
     batch, _ = encode([group])
-    return certainty(name, batch, [history], [joining])[0] is TargetCertainty.EXACT
+    return certainty(name, batch, [history])[0] is TargetCertainty.EXACT
 
 
 def test_a_sure_group_answers_alike_whatever_the_log_hides():
@@ -96,7 +93,7 @@ def subscribers_of_all(seed, members):
 
 @pytest.mark.parametrize("members", [2, 3, 5, 6, 9, 11, 12, 13, 22, 24, 25])
 def test_the_order_is_hidden_where_two_meet_in_bucket_and_slot(members):
-    """Spelled out in Python. Who is joining fills no slot, and who may be joining may fill none."""
+    """Spelled out in Python. Who is joining fills no slot."""
     doubted = set()
     for seed in range(60 if members < 9 else 30):
         group = subscribers_of_all(seed, members)
@@ -104,30 +101,8 @@ def test_the_order_is_hidden_where_two_meet_in_bucket_and_slot(members):
         joins = replace(group, joining=last)
         assert sure(group) is not neighbours(group, members)
         assert sure(joins) is not neighbours(joins, members - 1)
-        beside = any(bucket_of(each.member_id, members) == bucket_of(last, members) for each in group.members[:-1])
-        assert sure(group, history=True, joining=False) is not beside
-        assert sure(group, joining=False) is not (beside or neighbours(group, members - 1))
-        doubted |= {sure(group), sure(group, joining=False)}
+        doubted |= {sure(group), sure(joins)}
     assert doubted == {True, False}
-
-
-@pytest.mark.parametrize(
-    ("names", "ids", "compete"),
-    [
-        pytest.param([3, 3], [5, 5], True, id="equal hashes"),
-        pytest.param([3, 3 + 16], [5, 5 + 16], True, id="equal buckets of 16"),
-        pytest.param([3, 3], [5, 6], False, id="other buckets by id"),
-        pytest.param([3, 4], [5, 5], False, id="other buckets by name"),
-        pytest.param([5, 6], [6, 5], False, id="each in a bucket of the other table"),
-        pytest.param([3] * 2 + [4], [5, 6, 6], False, id="with another by each"),
-        pytest.param([0] * 13, [16 * at for at in range(13)], True, id="more than a list of one bucket holds"),
-    ],
-)
-def test_topics_compete_that_share_a_bucket_by_name_and_by_id(names, ids, compete):
-    """The two sets, of names and of ids, are walked one after the other: either may put the topics apart."""
-    topics = {"subscription_start": [0, len(names)], "subscription_topic": np.arange(len(names), dtype=np.int32)}
-    group: Any = SimpleNamespace(name_hash=np.array(names, np.int32), id_hash=np.array(ids, np.int32), **topics)
-    assert _topics_compete(group, 0) is compete
 
 
 def test_a_doubtful_group_can_answer_otherwise():
@@ -136,19 +111,9 @@ def test_a_doubtful_group_can_answer_otherwise():
     assert any(answer(ServerGroup(group.members[::-1], TOPICS)) != answer(group) for group in doubtful)
 
 
-def test_a_group_is_exact_if_the_member_that_may_be_joining_has_a_bucket_of_its_own():
-    exact = 0
-    for seed in range(80):
-        group = drawn(seed)
-        if sure(group, history=True, joining=False):
-            exact += 1
-            assert answer(replace(group, joining=group.members[-1].member_id)) == answer(group)
-    assert exact > 10
-
-
-@pytest.mark.parametrize(("name", "history", "joining"), [("range", False, False), ("uniform", True, True)])
-def test_range_and_a_whole_history_are_always_exact(name, history, joining):
-    assert all(sure(drawn(seed), name, history, joining) for seed in range(20))
+@pytest.mark.parametrize(("name", "history"), [("range", False), ("uniform", True)])
+def test_range_and_a_whole_history_are_always_exact(name, history):
+    assert all(sure(drawn(seed), name, history) for seed in range(20))
 
 
 def test_verdicts_read_as_sentences():

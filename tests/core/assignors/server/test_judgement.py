@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.assignors.server import ServerMember, Topic, TopicId
 from groupledger.core.assignors.server.judgement import (
     IdentifiedChange,
     TargetCertainty,
@@ -17,6 +16,7 @@ from groupledger.core.assignors.server.judgement import (
     judge_snapshots,
     views,
 )
+from groupledger.core.assignors.server.server_group import ServerMember, Topic, TopicId
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.wire.codec import uuid_text
 from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind

@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from groupledger.core.assignors.server import (
-    ServerGroup,
-    ServerMember,
-    Topic,
-    TopicId,
-    encode,
-    iteration_orders,
-    server_range,
-    uniform,
-)
+from groupledger.core.assignors.server import iteration_orders, server_range, uniform
 from groupledger.core.assignors.server.iteration_orders import group_at
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.assignors.server.uniform import balancer, next_most, topic_is_level
 
 

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.assignors.server import ASSIGNORS, ServerMember, Topic, TopicId, encode
-from groupledger.core.assignors.server.assign import EARLIER, path_word, written
+from groupledger.core.assignors.server.assign import ASSIGNORS, EARLIER, path_word, written
 from groupledger.core.assignors.server.judgement import (
     IdentifiedChange,
     TopicView,
@@ -20,6 +19,7 @@ from groupledger.core.assignors.server.judgement import (
     judge_snapshots,
     views,
 )
+from groupledger.core.assignors.server.server_group import ServerMember, Topic, TopicId, encode
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.scenarios.solving import read
 from groupledger.core.wire.codec import uuid_bytes, uuid_text

@@ -1,6 +1,6 @@
 """Share groups: every recorded pair of Kafka's own `simple` assignor, and what the assignor promises."""
 
-from groupledger.core.assignors.server import ServerGroup, ServerMember, Topic, TopicId
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId
 from groupledger.core.assignors.server.simple import assign_simple
 from groupledger.core.scenarios.solving import solve_server_group
 from tests.core.assignors.golden import gold

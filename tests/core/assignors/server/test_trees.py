@@ -12,16 +12,9 @@ import numpy as np
 import pytest
 
 from groupledger.core.arrays.java_orders import TREE
-from groupledger.core.assignors.server import (
-    ServerGroup,
-    ServerMember,
-    Topic,
-    TopicId,
-    assign,
-    encode,
-    iteration_orders,
-)
-from groupledger.core.assignors.server.assign import written
+from groupledger.core.assignors.server import iteration_orders
+from groupledger.core.assignors.server.assign import assign, written
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 
 CRAFTED = ["".join(pair) for pair in product(("Aa", "BB"), repeat=4)]  # sixteen texts of one hash
 PLAIN = [f"plain-{number}" for number in range(16)]

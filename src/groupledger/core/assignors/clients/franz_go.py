@@ -37,22 +37,18 @@ def _balanced(group: Group, cooperative: bool, choices: Choices) -> LeaderPlan:
     """Balance the group; topics and partitions of each member are sorted."""
     seats = seats_of(group, cooperative, choices)
     if seats.partitions:
-        _balance(seats)
+        alike = seats.alike
+        hand_out(seats)
+        if alike:
+            even_out(seats)
+        else:
+            steal(seats)
+            bring_home(seats)
     lists = {
         member.member_id: tuple(sorted(seats.partitions[each] for each in held))
         for member, held in zip(seats.members, seats.held, strict=True)
     }
     return LeaderPlan(lists)
-
-
-def _balance(seats: Seats) -> None:
-    alike = seats.alike
-    hand_out(seats)
-    if alike:
-        even_out(seats)
-    else:
-        steal(seats)
-        bring_home(seats)
 
 
 def _held_back(group: Group, plan: LeaderPlan) -> LeaderPlan:

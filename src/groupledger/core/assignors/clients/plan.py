@@ -39,11 +39,6 @@ def plan_of(lists: Mapping[str, Numbers]) -> LeaderPlan:
     return LeaderPlan(pairs)
 
 
-def by_topic(topics: Numbers) -> dict[str, Sequence[int]]:
-    """Return the same partitions with topics sorted by name."""
-    return {topic: topics[topic] for topic in sorted(topics)}
-
-
 def named_topics(members: Iterable[Member]) -> dict[str, list[Member]]:
     """Return the members that name each topic, in JoinGroup order; a member that names a topic twice appears twice."""
     named: dict[str, list[Member]] = {}

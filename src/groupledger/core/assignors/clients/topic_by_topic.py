@@ -16,8 +16,6 @@ import numpy as np
 from groupledger.core.arrays.batch import GroupBatch
 from groupledger.core.assignors.clients.plan import (
     LeaderPlan,
-    Numbers,
-    by_topic,
     known_topics,
     last_runs,
     librdkafka_compare,
@@ -105,8 +103,7 @@ def _overwriting(group: Group, order: Order) -> LeaderPlan:
     for topic, members in known_topics(group).items():
         for member, numbers in _shares(order(members), group.topics[topic]):
             lists[member.member_id][topic] = numbers
-    sorted_lists: dict[str, Numbers] = {member_id: by_topic(topics) for member_id, topics in lists.items()}
-    return plan_of(sorted_lists)
+    return plan_of({member_id: dict(sorted(topics.items())) for member_id, topics in lists.items()})
 
 
 def _shares(takers: Sequence[T], partitions: int) -> list[tuple[T, range]]:

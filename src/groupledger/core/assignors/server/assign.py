@@ -18,6 +18,7 @@ from groupledger.core.assignors.server.iteration_orders import (
     walk_shared,
     walk_targets,
 )
+from groupledger.core.assignors.server.orders import room, table_size
 from groupledger.core.assignors.server.server_group import (
     Names,
     ServerAssignment,
@@ -143,7 +144,8 @@ def _owned(batch: ServerBatch) -> CurrentTargets:
     for member in np.flatnonzero(tree).tolist():
         held = slice(batch.target_start[member], batch.target_start[member + 1])
         record = iteration_orders.pairs(batch.target_topic[held], batch.target_partition[held])
-        topic[held], partition[held] = iteration_orders.columns(iteration_orders.target(_topics(batch, member), record))
+        topics = iteration_orders.TopicKeys(batch, _group_of(batch, member))
+        topic[held], partition[held] = iteration_orders.columns(iteration_orders.target(topics, record))
     return CurrentTargets(topic, partition)
 
 
@@ -185,7 +187,7 @@ def _write_range_tree(batch: ServerBatch, result: ServerAssignment, member: int)
     first = batch.member_start[group] + sorted_members(group_at(batch, group))[0]
     topics, named = iteration_orders.TopicKeys(batch, group), _named(batch, first if homogeneous else member)
     known = len(iteration_orders.subscription(topics, named))
-    capacity = iteration_orders.range_capacity(len(named), known, homogeneous=homogeneous)
+    capacity = table_size(room(known if homogeneous else len(named)))
     mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
     given = iteration_orders.pairs(result.assigned_topic[mine], result.assigned_partition[mine])
     _put(result, member, iteration_orders.range_record(topics, named, capacity, given))
@@ -198,10 +200,6 @@ def _put(result: ServerAssignment, member: int, walked: iteration_orders.Pairs) 
 
 def _group_of(batch: ServerBatch, member: int) -> int:
     return int(np.searchsorted(batch.member_start, member, side="right")) - 1
-
-
-def _topics(batch: ServerBatch, member: int) -> iteration_orders.TopicKeys:
-    return iteration_orders.TopicKeys(batch, _group_of(batch, member))
 
 
 def _named(batch: ServerBatch, member: int) -> IntArray:

@@ -13,7 +13,7 @@ import numpy as np
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, spread
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
 from groupledger.core.assignors.server.orders import (
     after_changes,
     copy_size,
@@ -245,7 +245,7 @@ def target(topics: TopicKeys, held: Pairs) -> list[tuple[int, int]]:
     for topic, partition in held:
         sets.setdefault(topic, []).append(partition)
     walked = walk_keys((topics.ids[topic] for topic in sets), LEAST_CAPACITY)
-    return [(topic, each) for topic in walked for each in _set(sets[topic], copy_size(len(sets[topic])))]
+    return [(topic, each) for topic in walked for each in _table(sets[topic], copy_size(len(sets[topic])))]
 
 
 def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs) -> list[tuple[int, int]]:
@@ -271,7 +271,7 @@ def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> lis
     for topic, partition in rows:
         if partition >= 0:
             made.compute_if_absent(topics.ids[topic])
-            tables.setdefault(topic, JavaTable(int(fresh[topic]))).put(_number(partition))
+            tables.setdefault(topic, JavaTable(int(fresh[topic]))).put(number_key(partition))
             continue
         tables[topic].remove(~partition)
         if not len(tables[topic]):
@@ -280,29 +280,16 @@ def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> lis
     return [(topic, partition) for topic in made for partition in tables[topic]]
 
 
-def range_capacity(named: int, known: int, *, homogeneous: bool) -> int:
-    """Return the number of buckets of the map that the range assignor makes for a member."""
-    return table_size(room(known if homogeneous else named))
-
-
 def _keys(hashes: IntArray, ranks: IntArray) -> list[HashedKey]:
     pairs = zip(hashes.tolist(), ranks.tolist(), strict=True)
     return [HashedKey(hashed, rank, name) for name, (hashed, rank) in enumerate(pairs)]
 
 
-def _number(partition: int) -> HashedKey:
-    return HashedKey(partition, partition, partition)
-
-
 def _table(partitions: Iterable[int], capacity: int) -> JavaTable:
     table = JavaTable(capacity)
     for partition in partitions:
-        table.put(_number(partition))
+        table.put(number_key(partition))
     return table
-
-
-def _set(partitions: Iterable[int], capacity: int) -> list[int]:
-    return list(_table(partitions, capacity))
 
 
 def pairs(topic: IntArray, partition: IntArray) -> Pairs:

@@ -30,6 +30,11 @@ class HashedKey:
     name: Any
 
 
+def number_key(number: int) -> HashedKey:
+    """Return the key of an Integer, whose hash code it is."""
+    return HashedKey(number, number, number)
+
+
 class Bucket:
     """The keys of one bucket in iteration order, with a tree over them once there were too many."""
 

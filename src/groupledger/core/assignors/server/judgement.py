@@ -23,8 +23,8 @@ from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, spread
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.server.assign import ASSIGNORS, EARLIER
 from groupledger.core.assignors.server.assign import written as records_of
-from groupledger.core.assignors.server.iteration_orders import ServerGroupView, find_paths, group_at
-from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN, after_changes, copy_size
+from groupledger.core.assignors.server.iteration_orders import ServerGroupView, group_at
+from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN, after_changes
 from groupledger.core.assignors.server.server_group import (
     ServerAssignment,
     ServerBatch,
@@ -233,8 +233,7 @@ def _answer(
         batch, names = encode([target.group(topics)])
     except Fault:  # a target or listing that cannot exist: no assignor answers to it
         return None, TargetCertainty.EXACT
-    # Its epoch follows the last one seen, so the whole write was read, and with it who was joining.
-    (promised,) = certainty(target.assignor, batch, [target.history_known], [True])
+    (promised,) = certainty(target.assignor, batch, [target.history_known])
     answer = assignor(batch)
     if answer.status[0] != ServerStatus.OK:
         return None, promised
@@ -289,9 +288,7 @@ def _by_topic(lists: TargetRecords) -> dict[str, set[tuple[bytes, int]]]:
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.arrays.batch import IntArray, LongArray
-
-    Flags = NDArray[np.bool_] | Sequence[bool]
+    from groupledger.core.arrays.batch import IntArray
 
 
 class TargetCertainty(Enum):
@@ -301,48 +298,27 @@ class TargetCertainty(Enum):
     UNLESS_NEIGHBOURS_COMPETE = "exact unless bucket neighbours compete"
 
 
-def certainty(name: str, batch: ServerBatch, history_known: Flags, joining_known: Flags) -> list[TargetCertainty]:
-    """Return the certainty of each group's target.
+def certainty(name: str, batch: ServerBatch, history_known: Sequence[bool]) -> list[TargetCertainty]:
+    """Return the certainty of each group's target; `history_known`: all joins and leaves since the load were read.
 
-    `history_known`: all joins and leaves since the load were read. `joining_known`: the member whose heartbeat caused
-    the assignment was read as well; if False, the last member may or may not have been in the table already.
+    The member whose heartbeat caused the assignment is known: the target's epoch follows the last one that was read, so
+    the whole write was.
     """
-    groups = len(batch.joining)
-    doubtful = np.zeros(groups, np.bool_)
+    doubtful = np.zeros(len(batch.joining), np.bool_)
     if name == "uniform":
-        path = np.zeros(groups, np.int32)
-        cells = 4 * (len(batch.member_hash) + len(batch.subscription_topic))
-        run(find_paths, batch, path, cells=cells)
-        known, cause = np.asarray(history_known, np.bool_), np.asarray(joining_known, np.bool_)
-        run(find_doubt, batch, path, known, cause, doubtful, cells=cells)
+        run(find_doubt, batch, np.asarray(history_known, np.bool_), doubtful, cells=4 * len(batch.member_hash))
     return [
         TargetCertainty.UNLESS_NEIGHBOURS_COMPETE if doubt else TargetCertainty.EXACT for doubt in doubtful.tolist()
     ]
 
 
 @kernel
-def find_doubt(
-    b: ServerBatch,
-    path: IntArray,
-    history_known: NDArray[np.bool_],
-    joining_known: NDArray[np.bool_],
-    doubtful: NDArray[np.bool_],
-) -> None:
+def find_doubt(b: ServerBatch, history_known: NDArray[np.bool_], doubtful: NDArray[np.bool_]) -> None:
     """Flag each group whose answer may depend on an order that the log does not show."""
     for index in range(len(doubtful)):
         g = group_at(b, index)
-        if g.members < 2:
-            continue
-        buckets = _buckets(g)
-        if not history_known[index]:
-            settled = g.members if joining_known[index] and g.joining == NONE else g.members - 1
-            doubtful[index] = _share_bucket_and_slot(g, buckets, settled)
-        if not joining_known[index]:
-            last = g.members - 1
-            for member in range(last):
-                doubtful[index] = doubtful[index] or buckets[member] == buckets[last]
-            if path[index] == 1:
-                doubtful[index] = doubtful[index] or _topics_compete(g, last)
+        if g.members > 1 and not history_known[index]:
+            doubtful[index] = _share_bucket_and_slot(g, g.members if g.joining == NONE else g.members - 1)
 
 
 @kernel
@@ -357,43 +333,18 @@ def _buckets(g: ServerGroupView) -> IntArray:
 
 
 @kernel
-def _share_bucket_and_slot(g: ServerGroupView, buckets: IntArray, settled: int) -> bool:
+def _share_bucket_and_slot(g: ServerGroupView, settled: int) -> bool:
     """Return whether two members share a bucket and a slot of the smallest table for `settled` members."""
     bits = 1
     while 3 * settled > 4 << bits:
         bits += 1
+    buckets = _buckets(g)
     keys = np.empty(g.members, np.int64)
     for member in range(g.members):
         slot = np.int64(1) << 31 if member == g.joining else g.timeline_key[member] >> (31 - bits)
         keys[member] = (np.int64(buckets[member]) << 32) | slot
-    return _has_equal(keys)
-
-
-@kernel
-def _topics_compete(g: ServerGroupView, member: int) -> bool:
-    """Return whether the order of a member's own request may matter: two topics share buckets, by name and by id."""
-    first = g.subscription_start[member]
-    count = g.subscription_start[member + 1] - first
-    topics = g.subscription_topic[first : first + count]
-    ones = np.ones(count, np.int32)
-    by_name = after_changes(g.name_hash[topics], ones, count, copy_size(count))
-    by_id = after_changes(g.id_hash[topics], ones, count, copy_size(count))
-    if by_name == TREE or by_id == TREE:
-        return True
-    keys = np.empty(count, np.int64)
-    for at in range(count):
-        keys[at] = np.int64(spread(g.name_hash[topics[at]]) & (by_name - 1)) << 32
-        keys[at] |= spread(g.id_hash[topics[at]]) & (by_id - 1)
-    return _has_equal(keys)
-
-
-@kernel
-def _has_equal(keys: LongArray) -> bool:
     keys.sort()
-    for at in range(1, len(keys)):
-        if keys[at] == keys[at - 1]:
-            return True
-    return False
+    return bool((keys[1:] == keys[:-1]).any())
 
 
 # Read the targets a coordinator wrote to the log, each with the group it was computed from (KIP-848).

@@ -69,24 +69,22 @@ class ServerGroup:
     def __post_init__(self) -> None:
         """Check what the arrays could not report later."""
         ids = [member.member_id for member in self.members]
-        _require(len(set(ids)) == len(ids), "members hold an id twice", "every member once")
-        _require(self.joining is None or self.joining in ids, f"joining is {self.joining!r}", "a member's id")
+        require(len(set(ids)) == len(ids), "members hold an id twice", "every member once")
+        require(self.joining is None or self.joining in ids, f"joining is {self.joining!r}", "a member's id")
         same = len({frozenset(member.topics) for member in self.members}) <= 1
-        _require(same or not self.homogeneous, "members of a homogeneous group name different topics", "the same ones")
+        require(same or not self.homogeneous, "members of a homogeneous group name different topics", "the same ones")
         for name, topic in self.topics.items():
-            _require(len(topic.topic_id) == UUID_BYTES, f"id of topic {name!r} is {topic.topic_id!r}", "16 bytes")
-            _require(
-                0 <= topic.partitions < INT32, f"topic {name!r} has {topic.partitions:,} partitions", "an int >= 0"
-            )
+            require(len(topic.topic_id) == UUID_BYTES, f"id of topic {name!r} is {topic.topic_id!r}", "16 bytes")
+            require(0 <= topic.partitions < INT32, f"topic {name!r} has {topic.partitions:,} partitions", "an int >= 0")
         for member in self.members:
             target = [each for each, _ in member.target]
-            _require(len(set(target)) == len(target), f"target of {member.member_id!r} names a topic twice", "once")
+            require(len(set(target)) == len(target), f"target of {member.member_id!r} names a topic twice", "once")
             for topic_id, partitions in member.target:
-                _require(len(topic_id) == UUID_BYTES, f"a target's topic id is {topic_id!r}", "16 bytes")
+                require(len(topic_id) == UUID_BYTES, f"a target's topic id is {topic_id!r}", "16 bytes")
                 known = not partitions or 0 <= min(partitions) <= max(partitions) < INT32
-                _require(known, f"target of {member.member_id!r} holds partition {min(partitions, default=0)}", ">= 0")
+                require(known, f"target of {member.member_id!r} holds partition {min(partitions, default=0)}", ">= 0")
                 unique = len(set(partitions)) == len(partitions)
-                _require(unique, f"target of {member.member_id!r} holds a partition twice", "each once")
+                require(unique, f"target of {member.member_id!r} holds a partition twice", "each once")
 
 
 def is_homogeneous(subscriptions: Iterable[tuple[Sequence[str], str | None]]) -> bool | None:
@@ -100,7 +98,8 @@ def is_homogeneous(subscriptions: Iterable[tuple[Sequence[str], str | None]]) ->
     return len(told) == 1 and not any(has_names for has_names, _ in told)
 
 
-def _require(fine: bool, what: str, expected: str) -> None:
+def require(fine: bool, what: str, expected: str) -> None:
+    """Raise Fault BAD_GROUP unless it is fine."""
     if not fine:
         raise Fault(ScenarioCode.BAD_GROUP, f"{what}; expected {expected}: correct the group or leave it out")
 

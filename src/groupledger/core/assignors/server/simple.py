@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
 from groupledger.core.assignors.server import iteration_orders
 from groupledger.core.assignors.server.assign import find_walks
-from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
 from groupledger.core.assignors.server.orders import copy_size, room, table_size
 from groupledger.core.assignors.server.server_group import (
     ServerBatch,
@@ -85,7 +85,7 @@ class _MemberTarget:
             made.topics.put(keys.ids[topic])
             made.numbers[topic] = JavaTable(copy_size(len(numbers)))
             for each in numbers:
-                made.numbers[topic].put(_number_key(each))
+                made.numbers[topic].put(number_key(each))
         return made
 
     def __contains__(self, partition: LocalPartition) -> bool:
@@ -105,7 +105,7 @@ class _MemberTarget:
     def take(self, partition: LocalPartition) -> None:
         """Have one more."""
         self.topics.compute_if_absent(self.keys.ids[partition[0]])
-        self.numbers.setdefault(partition[0], JavaTable(LEAST_CAPACITY)).put(_number_key(partition[1]))
+        self.numbers.setdefault(partition[0], JavaTable(LEAST_CAPACITY)).put(number_key(partition[1]))
 
     def record(self, ids: Sequence[TopicId | None]) -> TopicIdNumbers:
         """Return it by topic id; a topic that is left without partitions is left out."""
@@ -188,7 +188,7 @@ class _Pool:
         for seat, held in enumerate(self.share.held):
             for each in held:
                 if each in self.share.targets[seat] and self.topic in (None, each[0]):
-                    self._know(each).put(_number_key(seat))
+                    self._know(each).put(number_key(seat))
                     self.owned.setdefault(seat, JavaTable(LEAST_CAPACITY)).put(self._key(each))
 
     def _trim_members(self) -> None:
@@ -237,10 +237,6 @@ class _Pool:
 
 def _flat(record: TopicIdNumbers) -> set[tuple[TopicId, int]]:
     return {(topic, number) for topic, numbers in record for number in numbers}
-
-
-def _number_key(number: int) -> HashedKey:
-    return HashedKey(number, number, number)
 
 
 def _part(start: LongArray, place: int) -> slice:

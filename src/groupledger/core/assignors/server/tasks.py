@@ -18,9 +18,7 @@ from groupledger.core.arrays.java_orders import LEAST_CAPACITY, hash_texts, rank
 from groupledger.core.assignors.server.assign import find_walks
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaHeap, JavaTable
 from groupledger.core.assignors.server.orders import table_size
-from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, encode
-from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, encode, require
 
 STICKY_TASKS = "sticky"
 """The one assignor that a Streams group has (`group.streams.assignors`)."""
@@ -316,11 +314,6 @@ class TaskGroup:
 
     def __post_init__(self) -> None:
         """Check what the result could not report later."""
-        _require(self.standby_replicas >= 0, f"standby_replicas is {self.standby_replicas}", "0 or more")
+        require(self.standby_replicas >= 0, f"standby_replicas is {self.standby_replicas}", "0 or more")
         for name, of in self.subtopologies.items():
-            _require(of.tasks >= 0, f"subtopology {name!r} has {of.tasks} tasks", "0 or more")
-
-
-def _require(fine: bool, what: str, expected: str) -> None:
-    if not fine:
-        raise Fault(ScenarioCode.BAD_GROUP, f"{what}; expected {expected}: correct the group or leave it out")
+            require(of.tasks >= 0, f"subtopology {name!r} has {of.tasks} tasks", "0 or more")

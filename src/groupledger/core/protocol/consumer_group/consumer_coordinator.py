@@ -48,7 +48,7 @@ class FoundMember(NamedTuple):
 
 
 def fault_of(request: HeartbeatRequest) -> HeartbeatResponse | None:
-    """What is wrong with a request whoever sends it."""
+    """Return the error of a request that is wrong for any member."""
     if request.remote_assignor is not None and request.remote_assignor not in ASSIGNORS:
         message = f"remote assignor is {request.remote_assignor!r}; expected one of {', '.join(ASSIGNORS)}"
         return HeartbeatResponse(request.epoch, error=Refusal.UNSUPPORTED_ASSIGNOR, message=message)
@@ -69,7 +69,7 @@ def static_seat(members: Mapping[str, GroupMember], instance_id: str | None) -> 
 def find_seat(
     request: HeartbeatRequest, members: Mapping[str, GroupMember], may_be_late: MayBeLate
 ) -> FoundMember | HeartbeatResponse:
-    """The member that speaks; `may_be_late`: whether it may do so in its previous epoch."""
+    """Return the member that speaks; `may_be_late`: whether it may do so in its previous epoch."""
     if request.group_instance_id is not None:
         return _find_static(request, members, may_be_late)
     member = members.get(request.member_id)
@@ -100,7 +100,7 @@ def _find_static(
 def _checked(
     request: HeartbeatRequest, member: GroupMember | None, may_be_late: MayBeLate
 ) -> FoundMember | HeartbeatResponse:
-    """A known member, unless its epoch is not the one it should have (0 always is, KAFKA-19233)."""
+    """Return a known member, unless its epoch is not the one it should have (0 always is, KAFKA-19233)."""
     if member is None:
         message = f"{request.member_id} is no member"
         return HeartbeatResponse(request.epoch, error=Refusal.UNKNOWN_MEMBER_ID, message=message)
@@ -116,7 +116,7 @@ def _newcomer(request: HeartbeatRequest) -> FoundMember:
 
 
 def updated(member: GroupMember, request: HeartbeatRequest) -> GroupMember:
-    """The member with what its heartbeat says; what is not said stays."""
+    """Return the member with what its heartbeat states; the rest stays."""
     timeout_ms = request.rebalance_timeout_ms
     return replace(
         member,
@@ -229,12 +229,18 @@ class ConsumerGroup:
     _topics_changed: bool = False
 
     def begin(self, request: HeartbeatRequest, now_ms: int) -> Turn | HeartbeatResponse:
-        """The first part of a heartbeat, or the error that ends it."""
+        """Begin a heartbeat; return the error that ends it, if there is one."""
         found = fault_of(request) or find_seat(request, self.members, self._may_be_late)
         if isinstance(found, HeartbeatResponse):
             return found
         before, member = found.member, updated(found.member, request)
-        turn = Turn(request, before, member, _says_other_topics(before, member), found.replaces)
+        turn = Turn(
+            request,
+            before,
+            member,
+            (set(member.topics), member.regex or "") != (set(before.topics), before.regex or ""),
+            found.replaces,
+        )
         if self._moves_on(turn):
             self._bump(turn)
         elif self._topics_changed:
@@ -260,11 +266,11 @@ class ConsumerGroup:
         return None
 
     def end_delay(self) -> bool:
-        """That time is reached; whether there is a target to be computed."""
+        """Note that this time is reached; return whether a target is to be computed."""
         return False
 
     def question(self, turn: Turn | None) -> ServerQuestion:
-        """What the server-side assignor is asked in this heartbeat; None: in none."""
+        """Return the question to the server-side assignor in this heartbeat; None: in none."""
         members = self._members_in(turn)
         asked = Counter(each.remote_assignor for each in members if each.remote_assignor)
         most = max(asked.values(), default=0)
@@ -282,7 +288,7 @@ class ConsumerGroup:
         )
 
     def _joining(self, turn: Turn | None) -> str | None:
-        """The member that speaks, if it is not in the group's table yet."""
+        """Return the member that speaks, if it is not in the group's table yet."""
         return None if turn is None or turn.member.member_id in self.members else turn.member.member_id
 
     def install(self, targets: dict[str, TopicIdNumbers], now_ms: int) -> dict[str, TopicIdNumbers]:
@@ -297,7 +303,7 @@ class ConsumerGroup:
         return changed
 
     def finish(self, turn: Turn, now_ms: int) -> HeartbeatResponse:
-        """The last part: one step of the member towards its target, and the answer."""
+        """Finish a heartbeat: move the member one step towards its target, and answer."""
         if turn.replaces is not None:
             self._replace(turn.replaces, turn.member.member_id)
         elif turn.member.member_id not in self.members:
@@ -315,7 +321,10 @@ class ConsumerGroup:
     def _advance(self, turn: Turn) -> GroupMember:
         """One step of the member that speaks."""
         member = turn.member
-        goal, held_by_others = self._goal(member), self._held_by_others(member)
+        goal = self._goal(member)
+        held_by_others = frozenset().union(
+            *(each.held for key, each in self.members.items() if key != member.member_id)
+        )
         changed = turn.subscription_changed
         return advance(member, goal, turn.request.owned, held_by_others, subscription_changed=changed)
 
@@ -339,7 +348,7 @@ class ConsumerGroup:
         self._seen_topics = self._metadata(None)
 
     def leave(self, member_id: str) -> None:
-        """A member is gone for good, or fenced: its partitions are free, and the group moves on."""
+        """Remove a member for good, or since it is fenced: its partitions are free, and the group epoch rises."""
         del self.members[member_id]
         for told in (self.targets, self.heard_ms, self.revoking_since_ms, self.session_ms):
             told.pop(member_id, None)
@@ -349,7 +358,7 @@ class ConsumerGroup:
             self.assignment_epoch, self.assigned_ms = self.epoch, None
 
     def leave_for_now(self, member_id: str) -> None:
-        """A static member closes: its seat waits for it until its session ends, with all it was assigned."""
+        """Keep the seat of a static member that closes, with all it was assigned, until its session ends."""
         member = self.members[member_id]
         self.members[member_id] = replace(
             member, epoch=LEFT_STATIC, previous_epoch=member.epoch, state=MemberState.STABLE, pending={}
@@ -362,7 +371,7 @@ class ConsumerGroup:
         return self._topics_changed and self._metadata(None) != self._seen_topics
 
     def topics_changed(self) -> None:
-        """The cluster has other topics; the next heartbeat compares."""
+        """Note that the cluster has other topics; the next heartbeat compares."""
         self._topics_changed = True
 
     def resolve_expressions(self, now_ms: int) -> bool:
@@ -380,7 +389,7 @@ class ConsumerGroup:
 
     def deadline(self, member_id: str) -> int:
         """When a member that says nothing more is fenced."""
-        session_ends_ms = self.heard_ms[member_id] + self._session_ms(member_id)
+        session_ends_ms = self.heard_ms[member_id] + self.session_ms.get(member_id, self.settings.session_timeout_ms)
         if member_id not in self.revoking_since_ms:
             return session_ends_ms
         return min(session_ends_ms, self.revocation_ends_ms(member_id))
@@ -394,11 +403,11 @@ class ConsumerGroup:
         return {name for each in self.members.values() for name in topics_of(each, self.resolved.topics)}
 
     def target(self, member_id: str) -> TopicIdPartitionSet:
-        """What a member is to get."""
+        """Return what a member is to get."""
         return flat(self.targets.get(member_id, ()))
 
     def missing(self, member: GroupMember) -> TopicIdPartitionSet:
-        """What a member's target has and it was not assigned."""
+        """Return what a member's target has and it was not assigned."""
         goal = self._goal(member)
         return frozenset(each for each in goal.target - member.assigned.keys() if each.topic_id in goal.subscribed)
 
@@ -412,11 +421,11 @@ class ConsumerGroup:
         return set() if holder is None else {holder}
 
     def state_of(self, member: GroupMember) -> str:
-        """What a member waits for, in the words of its protocol."""
+        """Return the state of a member in the words of its protocol."""
         return member.state.value
 
     def named(self, partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
-        """What the coordinator assigns, by name."""
+        """Return what the coordinator assigns, by name."""
         return self.topics.named(partitions)
 
     def standby(self, tasks: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
@@ -479,7 +488,7 @@ class ConsumerGroup:
         return ServerMember(member.member_id, names, self.targets.get(of, ()), member.group_instance_id)
 
     def _replace(self, old: str, new: str) -> None:
-        """A static member under a new id: it stands where newcomers stand."""
+        """Give a static member a new id: it takes the place of a newcomer."""
         del self.members[old]
         if old in self.targets:
             target = self.targets.pop(old)
@@ -492,23 +501,12 @@ class ConsumerGroup:
         subscribed = self.topics.ids(topics_of(member, self.resolved.topics))
         return Goal(self.assignment_epoch, self.target(member.member_id), subscribed)
 
-    def _held_by_others(self, member: GroupMember) -> TopicIdPartitionSet:
-        held = (each.held for key, each in self.members.items() if key != member.member_id)
-        return frozenset().union(*held)
-
     def _watch_revocation(self, before: GroupMember, member: GroupMember, now_ms: int) -> None:
-        """The rebalance time-out begins anew with each step that asks for a revocation."""
+        """Restart the rebalance timeout with each step that asks for a revocation."""
         if member.state is not MemberState.UNREVOKED_PARTITIONS or member.uses_classic:
             self.revoking_since_ms.pop(member.member_id, None)
         elif member != before or member.member_id not in self.revoking_since_ms:
             self.revoking_since_ms[member.member_id] = now_ms
-
-    def _session_ms(self, member_id: str) -> int:
-        return self.session_ms.get(member_id, self.settings.session_timeout_ms)
-
-
-def _says_other_topics(before: GroupMember, member: GroupMember) -> bool:
-    return set(member.topics) != set(before.topics) or (member.regex or "") != (before.regex or "")
 
 
 # One step of a member towards its target (KIP-848, "Member state machine"): pure, as `core.step` is for clients.
@@ -534,7 +532,7 @@ def advance(
     *,
     subscription_changed: bool = False,
 ) -> GroupMember:
-    """The member after a heartbeat in which it stated what it owns (None: nothing said of it).
+    """Return the member after a heartbeat in which it stated what it owns (None: it stated nothing of it).
 
     A member that still owns what it has to revoke stays as it is; one that changed its subscription gives up the topics
     that it left even where its target is the same.
@@ -562,7 +560,7 @@ def _next(
 
 
 def _without_left_topics(member: GroupMember, goal: Goal, stated: TopicIdPartitionSet | None) -> GroupMember:
-    """Same epoch; partitions of topics that it left are to be revoked, unless they are already."""
+    """Keep the epoch; partitions of topics that it left are to be revoked, unless they are already."""
     left = {each: epoch for each, epoch in member.assigned.items() if each.topic_id not in goal.subscribed}
     if not left:
         return member
@@ -585,5 +583,5 @@ def moved(
     assigned: Mapping[TopicIdPartition, int],
     pending: Mapping[TopicIdPartition, int],
 ) -> GroupMember:
-    """The member after a step; the epoch before it is its previous one."""
+    """Return the member after a step; the epoch before it is its previous one."""
     return replace(member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, pending=pending)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Generator
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import ClockedGroup
-from groupledger.core.protocol.apply_event import new_consumer
-from groupledger.core.protocol.consumer import exists
-from groupledger.core.protocol.consumer_group import play as c
+from groupledger.core.protocol.classic_group import EventTable, new_consumer, wait
+from groupledger.core.protocol.consumer_group import coordinated_group as c
 from groupledger.core.protocol.consumer_group.consumer_state import GroupMember
+from groupledger.core.protocol.consumer_group.coordinated_group import (
+    ConsumerClient,
+    CoordinatedGroup,
+    EntryKind,
+    Process,
+)
 from groupledger.core.protocol.consumer_group.exchange import (
     AskingTargets,
     hear_out,
@@ -25,25 +29,15 @@ from groupledger.core.protocol.consumer_group.exchange import (
     take_next,
     time_out,
 )
-from groupledger.core.protocol.consumer_group.play import ConsumerClient, EntryKind, Play, Process
 from groupledger.core.protocol.consumer_group.topics_and_targets import ServerQuestion, Targets
-from groupledger.core.protocol.ownership import Gap, waited_ms
-from groupledger.core.protocol.refusals import (
-    BAD_EVENT,
-    alive,
-    ended,
-    needs_times,
-    no_process,
-    require_new,
-    require_topic_names,
-    talking,
-)
-from groupledger.core.protocol.settlement import Outage, Settlement, TimedEnd
+from groupledger.core.protocol.ownership import waited_ms
+from groupledger.core.protocol.refusals import BAD_EVENT, ended, needs_times, no_process, require_topic_names
+from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.topic_patterns import require_quick
 
 
-def happen(play: Play, event: e.Event) -> None:
-    """Let an event happen; raises Fault(BAD_EVENT) for one that cannot.
+def apply_event(play: CoordinatedGroup, event: e.Event) -> None:
+    """Apply an event; raise Fault(BAD_EVENT) for one that cannot be.
 
     Where events do not wait for one another, what comes to a process while it closes waits until it has.
     """
@@ -51,29 +45,25 @@ def happen(play: Play, event: e.Event) -> None:
     if process is not None and process.alive and process.leaves and not isinstance(event, e.Crash):
         if not (process.afterwards or isinstance(event, e.Join | e.Restart)):
             raise no_process(process.name)
-        process.afterwards.append(partial(happen, play, event))
+        process.afterwards.append(partial(apply_event, play, event))
         return
-    HAPPENS[type(event)](play, event)
+    EVENTS[type(event)](play, event)
 
 
-def come_back(play: Play) -> None:
+def come_back(play: CoordinatedGroup) -> None:
     """Start the process that is returning, if one is."""
     settings, play.returning = play.returning, None
     if settings is not None:
         _start(play, settings)
 
 
-def _join(play: Play, event: e.Join) -> None:
-    require_new(play.processes, event.member)
-    _start(play, event)
-
-
-def _start(play: Play, settings: e.Join) -> None:
-    """A process subscribes; it speaks to the coordinator at once."""
+def _start(play: CoordinatedGroup, settings: e.Join) -> None:
+    """Start a process, which subscribes and speaks to the coordinator at once."""
+    play.require_new(settings.member)
     require_topic_names(settings.topics)
     play.processes.pop(settings.member, None)
     play.born[settings.member] += 1
-    process = Process(replace(settings, seat=None), play.born[settings.member])
+    process = Process(settings=replace(settings, seat=None), number=play.born[settings.member])
     play.begin(process)
     if settings.seat is not None:
         _go_on_as_recorded(play, process, settings.seat)
@@ -87,7 +77,7 @@ def _start(play: Play, settings: e.Join) -> None:
         play.put(process, EntryKind.GO_ON)
 
 
-def _go_on_as_recorded(play: Play, process: Process, seat: e.RecordedSeat) -> None:
+def _go_on_as_recorded(play: CoordinatedGroup, process: Process, seat: e.RecordedSeat) -> None:
     """Seat a member of the current epoch: it owns what it was assigned, and heartbeats without news."""
     settings, group = process.settings, play.group
     if not settings.group_protocol.coordinated or settings.topic_regex is not None:
@@ -109,9 +99,7 @@ def _go_on_as_recorded(play: Play, process: Process, seat: e.RecordedSeat) -> No
         assigned=dict.fromkeys(sorted(held), group.epoch),
     )
     group.seat_recorded(member, play.clock_ms)
-    assigned = group.topics.named(held)
-    process.application.begin_with(assigned, process, play.calls, play.clock_ms)
-    play.ownership.take(process.name, assigned, play.clock_ms)
+    play.begin_recorded(process, group.topics.named(held))
     play.send_next(process)
 
 
@@ -136,28 +124,28 @@ def _process_id(settings: e.Join) -> str | None:
     return settings.process_id or settings.member if streams else None
 
 
-def _leave(play: Play, event: e.Leave) -> None:
+def _leave(play: CoordinatedGroup, event: e.Leave) -> None:
     process = _running(play, event.member, "leave")
     process.closing = process.leaves = True
     play.put(process, EntryKind.GO_ON)
 
 
-def _crash(play: Play, event: e.Crash) -> None:
-    process = alive(play.processes, event.member)
+def _crash(play: CoordinatedGroup, event: e.Crash) -> None:
+    process = play.process_of(event.member)
     play.end(process)
     if process.member_id not in play.group.members:
         del play.processes[process.name]
 
 
-def _pause(play: Play, event: e.Pause) -> None:
-    process = alive(play.processes, event.member)
+def _pause(play: CoordinatedGroup, event: e.Pause) -> None:
+    process = play.process_of(event.member)
     if process.hung or process.cut_off:
         _running(play, event.member, "pause")
     play.stop(process)
     process.stopped_ms = play.clock_ms
 
 
-def _hang(play: Play, event: e.Hang) -> None:
+def _hang(play: CoordinatedGroup, event: e.Hang) -> None:
     """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
     process = _clocked(play, event, "hang")
     process.too_late_ms = process.last_poll_ms(play.clock_ms) + process.times.rebalance_timeout_ms
@@ -167,15 +155,15 @@ def _hang(play: Play, event: e.Hang) -> None:
     play.ownership.stop(process.name, play.clock_ms)
 
 
-def _cut_off(play: Play, event: e.CutOff) -> None:
-    """What it sends is lost, and so is what it is answered; it goes on reading what it owns."""
+def _cut_off(play: CoordinatedGroup, event: e.CutOff) -> None:
+    """Cut a process off: what it sends is lost, and so are its answers; it continues to read what it owns."""
     process = _clocked(play, event, "be cut off")
     process.talks, process.cut_off = False, True
     process.lose_answer()
 
 
-def _clocked(play: Play, event: e.Hang | e.CutOff, to: str) -> Process:
-    """The process, where the group has times and it follows the consumer protocol."""
+def _clocked(play: CoordinatedGroup, event: e.Hang | e.CutOff, to: str) -> Process:
+    """Return the process, if the group has times and it follows the consumer protocol."""
     process = _running(play, event.member, to)
     if play.times is None:
         needs_times(play, event)
@@ -185,27 +173,27 @@ def _clocked(play: Play, event: e.Hang | e.CutOff, to: str) -> Process:
     return process
 
 
-def _running(play: Play, name: str, to: str) -> Process:
-    """The process, if it neither stands still, nor hangs, nor is cut off."""
-    process = alive(play.processes, name)
+def _running(play: CoordinatedGroup, name: str, to: str) -> Process:
+    """Return the process, if it is neither paused nor hung nor cut off."""
+    process = play.process_of(name)
     if process.hung or process.cut_off:
         raise Fault(BAD_EVENT, f"{name!r} is {'hung' if process.hung else 'cut off'}; it cannot {to} before it resumes")
-    return talking(play.processes, name, to)
+    return play.running(name, to)
 
 
-def _resume(play: Play, event: e.Resume) -> None:
-    """What came while it stood still reaches it now; its next heartbeat says whether it is still a member.
+def _resume(play: CoordinatedGroup, event: e.Resume) -> None:
+    """Let a process continue: what came meanwhile reaches it now. Its next heartbeat shows if it is still a member.
 
     Where the group has times it reads meanwhile, if the answer takes any.
     """
-    process = alive(play.processes, event.member)
+    process = play.process_of(event.member)
     if process.talks and not process.hung and play.times is not None:
         raise Fault(BAD_EVENT, f"{event.member!r} runs; expected one that is paused, hangs or is cut off")
     if not (process.hung or process.cut_off):
         _poll_late(play, process)
         asks_first = play.times is None or play.round_trip_ms(process) == 0
         process.resumes = process.resumes or asks_first
-    if process.fallen is None and not process.resumes and not process.cut_off:
+    if process.pending_error is None and not process.resumes and not process.cut_off:
         play.ownership.begin_step()
         play.ownership.take(process.name, play.consumed(process), play.clock_ms)
     process.talks, process.hung, process.cut_off, process.too_late_ms = True, False, False, None
@@ -218,7 +206,7 @@ def _resume(play: Play, event: e.Resume) -> None:
     play.send_soon(process)
 
 
-def _poll_late(play: Play, process: Process) -> None:
+def _poll_late(play: CoordinatedGroup, process: Process) -> None:
     """One that stood still for `max.poll.interval.ms` leaves when it goes on, where the group has times."""
     polled_ms = process.last_poll_ms(process.stopped_ms)
     if play.times is not None and not process.in_poll:
@@ -227,7 +215,7 @@ def _poll_late(play: Play, process: Process) -> None:
         process.polled_ms = play.clock_ms
 
 
-def _expire(play: Play, event: e.Expire) -> None:
+def _expire(play: CoordinatedGroup, event: e.Expire) -> None:
     away = play.silent_members()
     found = (key for key, each in play.group.members.items() if each.process == event.member and key in away)
     member_id = next(found, None)
@@ -238,7 +226,7 @@ def _expire(play: Play, event: e.Expire) -> None:
         time_out(play, over[1])
 
 
-def _restart(play: Play, event: e.Restart) -> None:
+def _restart(play: CoordinatedGroup, event: e.Restart) -> None:
     """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
     process = play.processes.get(event.member)
     runs = process is not None and process.alive
@@ -255,8 +243,8 @@ def _restart(play: Play, event: e.Restart) -> None:
     _start(play, ended(play.ended, event.member))
 
 
-def _subscribe(play: Play, event: e.Subscribe) -> None:
-    """The coordinator hears of it with the next heartbeat of the consumer protocol, or the next JoinGroup."""
+def _subscribe(play: CoordinatedGroup, event: e.Subscribe) -> None:
+    """Subscribe to other topics; the coordinator learns of it with the next heartbeat, or the next JoinGroup."""
     require_topic_names(event.topics)
     process = _running(play, event.member, "subscribe")
     if play.group.protocol is e.GroupProtocol.STREAMS:
@@ -270,14 +258,14 @@ def _subscribe(play: Play, event: e.Subscribe) -> None:
         _join_again(play, process)
 
 
-def _join_again(play: Play, process: Process) -> None:
-    """A classic process joins again, unless it does already."""
+def _join_again(play: CoordinatedGroup, process: Process) -> None:
+    """Let a classic process join again, unless it does already."""
     if process.steps is None:
         process.steps = join_steps(play, process)
         play.put(process, EntryKind.GO_ON)
 
 
-def _match_again(play: Play) -> None:
+def _match_again(play: CoordinatedGroup) -> None:
     """Classic processes match their patterns, and join again where other topics match."""
     for process in play.processes.values():
         if process.alive and process.consumer is not None and process.consumer.pattern is not None:
@@ -286,15 +274,15 @@ def _match_again(play: Play) -> None:
                 _join_again(play, process)
 
 
-def _set_partitions(play: Play, event: e.SetPartitions) -> None:
+def _set_partitions(play: CoordinatedGroup, event: e.SetPartitions) -> None:
     require_topic_names([event.topic])
     play.group.topics.set_partitions(event.topic, event.partitions)
     play.group.topics_changed()
-    play.change_topics()
+    play.change_topics(play.group.topics.counts)
     _match_again(play)
 
 
-def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
+def _delete_topic(play: CoordinatedGroup, event: e.DeleteTopic) -> None:
     gone = [TopicPartition(event.topic, number) for number in range(play.group.topics.counts.get(event.topic, 0))]
     play.all_read_on()
     for process in play.processes.values():
@@ -302,18 +290,18 @@ def _delete_topic(play: Play, event: e.DeleteTopic) -> None:
         process.application.forget(gone)
     play.group.topics.delete(event.topic)
     play.group.topics_changed()
-    play.change_topics()
+    play.change_topics(play.group.topics.counts)
     _match_again(play)
 
 
-def _lose(play: Play, event: e.LoseAssignment) -> None:
+def _lose(play: CoordinatedGroup, event: e.LoseAssignment) -> None:
     group = f"a {play.group.protocol.value} group"
     raise Fault(
         BAD_EVENT, f"{event.member!r} cannot lose an assignment of {group}; expected a classic one, with rounds"
     )
 
 
-def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata | e.MissTopic) -> None:
+def _no_metadata(play: CoordinatedGroup, event: e.FreezeMetadata | e.RefreshMetadata | e.MissTopic) -> None:
     whose = f"{event.topic!r} is a topic" if isinstance(event, e.MissTopic) else f"{event.member!r} is a member"
     raise Fault(
         BAD_EVENT,
@@ -322,16 +310,12 @@ def _no_metadata(play: Play, event: e.FreezeMetadata | e.RefreshMetadata | e.Mis
     )
 
 
-def _miss(play: Play, event: e.MissAssignment) -> None:
-    alive(play.processes, event.member).misses = 1 + event.after
+def _miss(play: CoordinatedGroup, event: e.MissAssignment) -> None:
+    play.process_of(event.member).misses = 1 + event.after
 
 
-def _wait(play: Play, event: e.Wait) -> None:
-    """Time has passed already."""
-
-
-HAPPENS: dict[type[e.Event], Callable[[Play, Any], None]] = {
-    e.Join: _join,
+EVENTS: EventTable = {
+    e.Join: _start,
     e.Leave: _leave,
     e.Crash: _crash,
     e.Pause: _pause,
@@ -348,7 +332,7 @@ HAPPENS: dict[type[e.Event], Callable[[Play, Any], None]] = {
     e.MissAssignment: _miss,
     e.LoseAssignment: _lose,
     e.MissTopic: _no_metadata,
-    e.Wait: _wait,
+    e.Wait: wait,
 }
 
 
@@ -366,14 +350,14 @@ MOST_STEPS = 20_000
 
 
 def settle(
-    play: Play, event: e.Event, horizon: Horizon | None = None
+    play: CoordinatedGroup, event: e.Event, horizon: Horizon | None = None
 ) -> Generator[ServerQuestion, Targets, Settlement]:
     """One event, and heartbeats until nothing new comes of them, or until the next event is due, if that is told.
 
-    Raises Fault as `happen`.
+    Raises Fault as `apply_event`.
     """
     play.ownership.begin_step()
-    happen(play, event)
+    apply_event(play, event)
     event_ms = max(play.settled_ms, event.at_ms)
     if horizon is not None:
         yield from pass_time(play, horizon.until_ms)
@@ -385,8 +369,8 @@ def settle(
     return _settlement(play, event, event_ms)
 
 
-def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
-    """What comes by itself before an event, or at all: sessions that end, and what that leads to."""
+def pass_time(play: CoordinatedGroup, until_ms: int | None) -> AskingTargets:
+    """Let everything happen that comes by itself before an event, or at all: sessions end, and members react."""
     steps = 0
     while not play.is_classic and play.failure is None:
         if not play.is_quiet():
@@ -407,7 +391,7 @@ def pass_time(play: Play, until_ms: int | None) -> AskingTargets:
         play.skip_to(until_ms)
 
 
-def _come_to_rest(play: Play) -> AskingTargets:
+def _come_to_rest(play: CoordinatedGroup) -> AskingTargets:
     for _ in range(MOST_STEPS):
         if play.is_classic or play.failure is not None:
             return
@@ -418,83 +402,12 @@ def _come_to_rest(play: Play) -> AskingTargets:
     play.failure = f"not at rest after {MOST_STEPS:,} heartbeats, calls and time-outs"
 
 
-def _settlement(play: Play, event: e.Event, event_ms: int) -> Settlement:
+def _settlement(play: CoordinatedGroup, event: e.Event, event_ms: int) -> Settlement:
     play.catch_up()
     play.all_read_on()
-    owners, wanted, counts = play.owners(), play.wanted(), play.group.topics.counts
-    gaps, rebalancing = play.gaps(event_ms), not play.is_quiet()
+    gaps, wanted = play.gaps(event_ms), play.wanted()
+    timed = play.timed_end(gaps, rebalancing=not play.is_quiet())
     shared = play.group.protocol is e.GroupProtocol.SHARE  # many owners of a partition are right there
-    consumed, doubly = play.ownership.consumed(), play.ownership.take_double_owners()
-    began_ms, play.settled_ms, play.wanted_before = play.settled_ms, play.clock_ms, wanted
-    coordinated = take_coordinated(play)
-    calls, play.calls = tuple(play.calls), []
-    refused, play.refused = play.refused, None
-    failure, play.failure = play.failure, None
-    return Settlement(
-        event=event,
-        rounds=(),
-        calls=calls,
-        owners=owners,
-        unowned=tuple(sorted(wanted - owners.keys())),
-        failure=failure,
-        refused=refused,
-        topics=counts,
-        running={each.name: each.number for each in play.talking if not each.hung},
-        consumed=consumed,
-        double_owners=() if shared else tuple(each for each in doubly if exists(each.partition, counts)),
-        unavailable_ms=waited_ms(gaps),
-        coordinated=coordinated,
-        timed=None
-        if play.times is None
-        else timed_end(
-            play,
-            gaps,
-            play.nobody_since,
-            began_ms=began_ms,
-            rebalancing=rebalancing,
-            held=play.ownership.held(),
-        ),
-    )
-
-
-# The end of a settlement in a group that has times and members of the consumer protocol.
-
-Since = dict[TopicPartition, int]
-"""Partitions that nobody consumes now, and since when."""
-
-
-def timed_end(
-    group: ClockedGroup,
-    gaps: Mapping[TopicPartition, Iterable[Gap]],
-    lasting: Since,
-    *,
-    began_ms: int,
-    rebalancing: bool,
-    held: Collection[TopicPartition],
-) -> TimedEnd:
-    """How it ended; `lasting` is brought up to date. An outage that lasted then is told from when it began.
-
-    `began_ms`: when the last settlement ended, of which `lasting` is. `held`: what somebody consumes now.
-    """
-    found = []
-    for each, some in sorted(gaps.items()):
-        lasted = lasting.pop(each, None)
-        if lasted is not None and [gap.since_ms for gap in some][:1] != [began_ms]:
-            found.append(Outage(each, lasted, began_ms))  # the event at that very moment ended it
-            lasted = None
-        for gap in some:
-            since_ms, lasted = gap.since_ms if lasted is None else lasted, None
-            goes_on = gap.until_ms == group.now_ms and each not in held
-            found.append(Outage(each, since_ms, None if goes_on else gap.until_ms))
-            if goes_on:
-                lasting[each] = since_ms
-    for gone in lasting.keys() - gaps.keys():
-        del lasting[gone]
-    read = None if group.records is None else group.records.found(group.now_ms)
-    return TimedEnd(group.now_ms, rebalancing, tuple(found), read)
-
-
-def join_ends(first: TimedEnd, then: TimedEnd) -> TimedEnd:
-    """The end of a settlement in two parts. What lasted after the first one is told by the second, if it is wanted."""
-    ended = [each for each in first.outages if each.until_ms is not None]
-    return replace(then, outages=tuple(sorted([*ended, *then.outages], key=lambda each: each[:2])))
+    settled = play.settlement(event, waited_ms(gaps), timed, shared=shared, coordinated=take_coordinated(play))
+    play.settled_ms, play.wanted_before, play.failure = play.clock_ms, wanted, None
+    return settled

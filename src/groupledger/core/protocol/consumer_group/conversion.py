@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
+from functools import partial
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as c
@@ -12,19 +13,19 @@ from groupledger.core.protocol.client_api import Call, member_times
 from groupledger.core.protocol.client_library import algorithm_of
 from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH, ConsumerGroup
 from groupledger.core.protocol.consumer_group.consumer_state import GroupMember
+from groupledger.core.protocol.consumer_group.coordinated_group import CoordinatedGroup, EntryKind, Process
 from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
-from groupledger.core.protocol.consumer_group.play import EntryKind, Play, Process
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topics_and_targets import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.rounds import ClassicGroup, ClassicProcess
+from groupledger.core.protocol.rounds import RoundsGroup, RoundsProcess
 from groupledger.core.rebalance.step import Form
 
 WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
 """Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""
 
 
-def refuses(group: ClassicGroup, settings: ConsumerGroupSettings) -> str | None:
+def refuses(group: RoundsGroup, settings: ConsumerGroupSettings) -> str | None:
     """Why a member of the consumer protocol may not join a classic group that has members."""
     coordinator = group.coordinator
     if not coordinator.members:
@@ -42,14 +43,14 @@ def refuses(group: ClassicGroup, settings: ConsumerGroupSettings) -> str | None:
 
 
 def to_consumer_group(
-    group: ClassicGroup,
+    group: RoundsGroup,
     settings: ConsumerGroupSettings,
     table: TopicTable,
     kind: type[ConsumerGroup] = ConsumerGroup,
     *,
     goes_on: bool = False,
-) -> Play:
-    """The group goes on as a consumer group: its generation is the epoch, what members were assigned is their target.
+) -> CoordinatedGroup:
+    """Continue the group as a consumer group: its generation is the epoch, and its assignments are the targets.
 
     A group without members is a new one, be it of another `kind`, unless it `goes_on` with recorded members. `table`:
     topics that the group was told of before.
@@ -58,41 +59,28 @@ def to_consumer_group(
     old = group.coordinator
     epoch = old.generation if old.members or goes_on else FIRST_EPOCH
     converted = kind(settings, table, epoch=epoch, assignment_epoch=epoch)
-    play = Play(
-        converted,
-        group.pace,
-        group.form,
-        old.new_member_id,
-        ownership=group.ownership,
-        times=group.times,
-        records=group.records,
-        applications=group.applications,
-        overlaps=group.overlaps,
-        nobody_since=group.nobody_since,
-        partition_counts=group.topics,
-    )
-    play.born, play.ended, play.returning = group.born, group.ended, group.returning
-    play.clock_ms, play.settled_ms, play.calls = group.clock_ms, group.settled_ms, group.calls
+    play = CoordinatedGroup(group=converted, form=group.form, pace=group.pace, new_id=old.new_member_id)
+    play.carry_on_from(group)
     play.wanted_before = frozenset(group.wanted())
-    for member in old.walk():
+    for member in old.members_in_join_order():
         given = [each for each in old.given.get(member.member_id, ()) if _is_taken_over(each, group)]
         _seat(converted, member, group, given, play.clock_ms)
     for process in group.processes.values():
         _go_on(play, process)
-    for stranger in group.strangers.values():
-        play.adopt(stranger)
-    group.strangers = {}
-    group.calls, group.returning = [], None
+    for stranger in group.orphaned_consumer_members.values():
+        stranger.application.move(play, stranger, partial(play.accepts, stranger))
+        play.processes[stranger.name] = stranger
+    group.orphaned_consumer_members = {}
     return play
 
 
-def _is_taken_over(partition: TopicPartition, group: ClassicGroup) -> bool:
+def _is_taken_over(partition: TopicPartition, group: RoundsGroup) -> bool:
     """Kafka takes any partition of a topic that exists; one past the topic's end stops its assignor `uniform`."""
     return group.form is Form.AS_KAFKA or c.exists(partition, group.topics)
 
 
 def _seat(
-    group: ConsumerGroup, member: Registered, classic: ClassicGroup, given: Iterable[TopicPartition], now_ms: int
+    group: ConsumerGroup, member: Registered, classic: RoundsGroup, given: Iterable[TopicPartition], now_ms: int
 ) -> None:
     process = classic.processes.get(member.process)
     said_ms = e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms
@@ -113,19 +101,19 @@ def _seat(
     group.session_ms[member.member_id] = times.session_timeout_ms
 
 
-def _go_on(play: Play, process: ClassicProcess) -> None:
-    """A classic process in the consumer group: it hears of it with its next heartbeat."""
-    moved = Process(process.settings, process.number, consumer=process.consumer)
+def _go_on(play: CoordinatedGroup, process: RoundsProcess) -> None:
+    """Continue a classic process in the consumer group: it learns of it with its next heartbeat."""
+    moved = Process(settings=process.settings, number=process.number, consumer=process.consumer)
     moved.alive, moved.talks, moved.stopped_ms = process.alive, process.talks, process.stopped_ms
-    play.go_on(moved, process)
+    play.take_over(moved, process)
     if process.talks:
         play.send_next(moved)
 
 
-def to_classic_group(play: Play, group: ClassicGroup) -> None:
-    """The group goes on as a classic one: the epoch is its generation, and all members join again.
+def to_classic_group(play: CoordinatedGroup, group: RoundsGroup) -> None:
+    """Continue the group as a classic one: the epoch is its generation, and all members join again.
 
-    Processes of the consumer protocol that stand still are left to `group.strangers`: they find no such group any more.
+    Paused processes of the consumer protocol are left to `group.orphaned_consumer_members`: they find no such group.
     """
     _finish_calls(play, group)
     play.all_read_on()
@@ -147,26 +135,27 @@ def to_classic_group(play: Play, group: ClassicGroup) -> None:
         )
     new.given = {each.member_id: named(each.assigned) for each in play.group.members.values()}
     new.rebalancing = bool(new.members) or any(each.consumer is not None for each in play.talking)
+    group.carry_on_from(play)
     group.processes = {
         each.name: _back(play, group, each) for each in play.processes.values() if each.consumer is not None
     }
-    group.topics, group.clock_ms, group.calls = play.group.topics.counts, play.clock_ms, play.calls
-    group.settled_ms, group.returning = play.settled_ms, play.returning
 
 
-def _back(play: Play, group: ClassicGroup, process: Process) -> ClassicProcess:
+def _back(play: CoordinatedGroup, group: RoundsGroup, process: Process) -> RoundsProcess:
     if process.consumer is None:
         raise AssertionError(f"{process.name} follows the consumer protocol; expected a classic one")
-    back = ClassicProcess(process.settings, process.consumer, play.clock_ms, process.number)
+    back = RoundsProcess(
+        settings=process.settings, consumer=process.consumer, clock_ms=play.clock_ms, number=process.number
+    )
     back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
-    group.go_on(back, process)
+    group.take_over(back, process)
     back.heard_ms, back.stopped_ms = play.clock_ms, process.stopped_ms
     return back
 
 
-def _finish_calls(play: Play, group: ClassicGroup) -> None:
+def _finish_calls(play: CoordinatedGroup, group: RoundsGroup) -> None:
     """Let the calls return that processes are in. A process of the consumer protocol stands still and is left to the
-    strangers: a call that it is in returns when it resumes, and no more of this group comes of it.
+    orphaned_consumer_members: a call that it is in returns when it resumes, and no more of this group comes of it.
     """
     while play.queue:
         entry = heapq.heappop(play.queue)
@@ -188,5 +177,5 @@ def _finish_calls(play: Play, group: ClassicGroup) -> None:
     for process in list(play.processes.values()):
         if process.client is not None and process.alive:
             process.steps = None  # bound to this group
-            group.strangers[process.name] = process
+            group.orphaned_consumer_members[process.name] = process
             group.ended[process.name] = process.settings

@@ -12,7 +12,7 @@ from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import consumer as classic_client
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Call, Callback, call
-from groupledger.core.protocol.consumer_group import play as c
+from groupledger.core.protocol.consumer_group import coordinated_group as c
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup, Turn, static_seat
 from groupledger.core.protocol.consumer_group.consumer_state import (
     LEFT_STATIC,
@@ -27,20 +27,29 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
     Refusal,
     TargetRow,
 )
-from groupledger.core.protocol.consumer_group.play import Backoff, EntryKind, NextPoll, Play, Process, QueueEntry, Steps
+from groupledger.core.protocol.consumer_group.coordinated_group import (
+    Backoff,
+    CoordinatedGroup,
+    EntryKind,
+    NextPoll,
+    Process,
+    QueueEntry,
+    Steps,
+)
 from groupledger.core.protocol.consumer_group.settings import RETRY_BACKOFF_MS
 from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, ServerQuestion, Targets, flat
 
 AskingTargets = Generator[ServerQuestion, Targets, None]
 
 
-def take_next(play: Play) -> AskingTargets:
+def take_next(play: CoordinatedGroup) -> AskingTargets:
     """Let the next thing happen: a time-out, or the first entry of the queue."""
     over, timer_ms = play.next_time_out(), play.group.timer_ms
     first_ms = min([*(each.at_ms for each in play.queue[:1]), *([] if over is None else over[:1])], default=timer_ms)
     if timer_ms is not None and first_ms is not None and timer_ms <= first_ms:
         play.move_clock(timer_ms)
-        yield from _end_delay(play)
+        if play.group.end_delay():  # a Streams group: members hear of its first target with their heartbeats
+            yield from _assign(play, None)
         return
     if not play.queue or (over is not None and over[0] < play.queue[0].at_ms):
         if over is not None:
@@ -50,7 +59,7 @@ def take_next(play: Play) -> AskingTargets:
     yield from _take(play, heapq.heappop(play.queue))
 
 
-def hear_out(play: Play) -> AskingTargets:
+def hear_out(play: CoordinatedGroup) -> AskingTargets:
     """Let the answers arrive that are on their way in a group at rest: they bring no news."""
     on_their_way = sorted(each for each in play.queue if each.due is EntryKind.ANSWER)
     play.queue = [each for each in play.queue if each.due is not EntryKind.ANSWER]
@@ -59,7 +68,7 @@ def hear_out(play: Play) -> AskingTargets:
         yield from _take(play, entry)
 
 
-def _take(play: Play, entry: QueueEntry) -> AskingTargets:
+def _take(play: CoordinatedGroup, entry: QueueEntry) -> AskingTargets:
     process = play.of(entry)
     if process is None:
         return
@@ -79,8 +88,8 @@ def _take(play: Play, entry: QueueEntry) -> AskingTargets:
         yield from _go_on(play, process, entry.payload, returned=entry.due is EntryKind.RETURN)
 
 
-def time_out(play: Play, member_id: str) -> None:
-    """A member's time is over: its process has not polled for too long, or the coordinator gives it up."""
+def time_out(play: CoordinatedGroup, member_id: str) -> None:
+    """End a member's time: its process has not polled for too long, or the coordinator gives it up."""
     hung = [each for each in play.processes.values() if each.member_id == member_id]
     late = (each for each in hung if each.too_late_ms is not None and each.too_late_ms <= play.clock_ms)
     process = next(late, None)
@@ -90,7 +99,7 @@ def time_out(play: Play, member_id: str) -> None:
         leave_late(play, process)
 
 
-def leave_late(play: Play, process: Process) -> None:
+def leave_late(play: CoordinatedGroup, process: Process) -> None:
     """Make a process leave the group; it finds that all is lost at its next poll.
 
     A static member leaves for now (epoch -2); one of the classic protocol sends nothing.
@@ -102,22 +111,22 @@ def leave_late(play: Play, process: Process) -> None:
         elif process.client is not None:
             play.group.leave_for_now(member_id)
     if not process.falls:
-        process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+        process.pending_error = classic.Error.UNKNOWN_MEMBER_ID
 
 
-def _stay_too_long(play: Play, process: Process, since_ms: int) -> None:
+def _stay_too_long(play: CoordinatedGroup, process: Process, since_ms: int) -> None:
     """Make a process leave that is still in the call that began then; if it is cut off, the group hears nothing."""
     still = process.in_poll and process.since_ms == since_ms
     if not still or process.closes or process.is_out or (process.doing and process.doing.callback is Callback.LOST):
         return
     if process.cut_off:
-        process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+        process.pending_error = classic.Error.UNKNOWN_MEMBER_ID
     else:
         leave_late(play, process)
 
 
-def fence(play: Play, member_id: str) -> None:
-    """The coordinator gives up a member; one that talks hears of it at its next heartbeat."""
+def fence(play: CoordinatedGroup, member_id: str) -> None:
+    """Let the coordinator give up a member; one that talks learns of it with its next heartbeat."""
     member = play.group.members[member_id]
     process = play.processes.get(member.process)
     _unseat(play, member_id)
@@ -125,7 +134,7 @@ def fence(play: Play, member_id: str) -> None:
         del play.processes[process.name]
 
 
-def _unseat(play: Play, member_id: str) -> None:
+def _unseat(play: CoordinatedGroup, member_id: str) -> None:
     """Take a seat away. Where classic members alone are left, the group becomes classic, in the same epoch.
 
     Not where a fenced process of the consumer protocol is about to join again: that would turn it back at once.
@@ -137,14 +146,14 @@ def _unseat(play: Play, member_id: str) -> None:
         play.group.leave(member_id)
 
 
-def _send(play: Play, process: Process) -> AskingTargets:
-    """The next heartbeat of a process."""
+def _send(play: CoordinatedGroup, process: Process) -> AskingTargets:
+    """Send the next heartbeat of a process."""
     if process.awaits is not None:
         process.sends_again = True
         return
     if process.falls:
         return
-    if process.fallen is not None:
+    if process.pending_error is not None:
         yield from carry_on(play, process)  # it is in no group until it has lost everything
         return
     play.send_next(process)
@@ -161,7 +170,7 @@ def _send(play: Play, process: Process) -> AskingTargets:
         yield from _receive(play, process, answer)
 
 
-def _send_classic(play: Play, process: Process) -> AskingTargets:
+def _send_classic(play: CoordinatedGroup, process: Process) -> AskingTargets:
     """Send a classic heartbeat. One that is in a rebalance already sends none between its calls."""
     if process.steps is not None and process.heartbeats_during_call:
         heartbeat_during_call(play.group, process, play.clock_ms)
@@ -178,17 +187,19 @@ def _send_classic(play: Play, process: Process) -> AskingTargets:
         play.refuse(process, error, f"{process.instance_id} belongs to another member now")
         return
     if error is not Refusal.REBALANCE_IN_PROGRESS:
-        process.fallen = classic.Error(error)
+        process.pending_error = classic.Error(error)
     else:
         process.steps = join_steps(play, process)
     yield from carry_on(play, process)
 
 
-def exchange(play: Play, request: HeartbeatRequest) -> Generator[ServerQuestion, Targets, HeartbeatResponse]:
-    """The coordinator handles a heartbeat, or a JoinGroup; new expressions are resolved right after it."""
+def exchange(
+    play: CoordinatedGroup, request: HeartbeatRequest
+) -> Generator[ServerQuestion, Targets, HeartbeatResponse]:
+    """Let the coordinator handle a heartbeat, or a JoinGroup; new expressions are resolved right after it."""
     group = play.group
     if group.make_topics(play.clock_ms):
-        play.change_topics()
+        play.change_topics(group.topics.counts)
     before = group.epoch, group.assignment_epoch
     turn = group.begin(request, play.clock_ms)
     if isinstance(turn, HeartbeatResponse):
@@ -206,13 +217,7 @@ def exchange(play: Play, request: HeartbeatRequest) -> Generator[ServerQuestion,
     return answer
 
 
-def _end_delay(play: Play) -> AskingTargets:
-    """The coordinator of a Streams group computes the first target, which members hear of with their heartbeats."""
-    if play.group.end_delay():
-        yield from _assign(play, None)
-
-
-def _assign(play: Play, turn: Turn | None) -> AskingTargets:
+def _assign(play: CoordinatedGroup, turn: Turn | None) -> AskingTargets:
     question = play.group.question(turn)
     answer = yield question
     if answer.failure is not None:
@@ -222,8 +227,8 @@ def _assign(play: Play, turn: Turn | None) -> AskingTargets:
     write_target(play, turn, question.assignor, answer.of)
 
 
-def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingTargets:
-    """An answer reaches a member of the consumer protocol."""
+def _receive(play: CoordinatedGroup, process: Process, answer: HeartbeatResponse) -> AskingTargets:
+    """Let an answer reach a member of the consumer protocol."""
     client = process.client
     if client is None:
         raise AssertionError(f"{process.name} was answered a heartbeat that it cannot have sent")
@@ -242,7 +247,7 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
             play.ownership.begin_step()
             play.ownership.take(process.name, play.consumed(process), play.clock_ms)
     elif answer.error in REJOINS:
-        process.fallen = classic.Error.UNKNOWN_MEMBER_ID
+        process.pending_error = classic.Error.UNKNOWN_MEMBER_ID
     else:
         play.refuse(process, answer.error, answer.message)
         return
@@ -250,8 +255,8 @@ def _receive(play: Play, process: Process, answer: HeartbeatResponse) -> AskingT
     yield from carry_on(play, process)
 
 
-def _take_shared(play: Play, process: Process, client: c.ConsumerClient) -> c.ConsumerClient:
-    """A share consumer has what it was answered at once; it has no listener to call."""
+def _take_shared(play: CoordinatedGroup, process: Process, client: c.ConsumerClient) -> c.ConsumerClient:
+    """Give a share consumer what it was answered, at once; it has no listener to call."""
     given = client.assigned or NO_PARTITIONS
     play.ownership.begin_step()
     play.ownership.give_up(process.name, play.group.partitions(client.owns - given), play.clock_ms)
@@ -259,15 +264,15 @@ def _take_shared(play: Play, process: Process, client: c.ConsumerClient) -> c.Co
     return replace(client, owned=given)
 
 
-def carry_on(play: Play, process: Process) -> AskingTargets:
-    """What a process does next, unless it is busy: close, lose all, reconcile, the first of these that is due."""
+def carry_on(play: CoordinatedGroup, process: Process) -> AskingTargets:
+    """Begin what a process does next, unless it is busy: close, lose all, reconcile, the first of these that is due."""
     if not process.alive or process.doing is not None or process.hung:
         return
     if process.closing and (process.client is not None or process.steps is None):
         _begin(process, _close_steps(play, process, lost=process.is_out))
-    elif process.fallen is not None:
+    elif process.pending_error is not None:
         _note_reconciled(play, process, failed=True)
-        _begin(process, _fall_steps(play, process, process.fallen))
+        _begin(process, _fall_steps(play, process, process.pending_error))
     elif process.steps is None and process.client is not None and not process.client.reconciled:
         process.reconciling_ms = play.clock_ms
         _begin(process, _reconcile_steps(play, process))
@@ -278,11 +283,13 @@ def carry_on(play: Play, process: Process) -> AskingTargets:
 def _begin(process: Process, steps: Steps) -> None:
     """Do this instead of what it is doing."""
     process.steps = steps
-    process.fallen, process.closing = None, False
+    process.pending_error, process.closing = None, False
 
 
-def _go_on(play: Play, process: Process, answer: HeartbeatResponse | None, *, returned: bool) -> AskingTargets:
-    """A call has returned, or a time is over. A process that is to do something while it is in a call does it then."""
+def _go_on(
+    play: CoordinatedGroup, process: Process, answer: HeartbeatResponse | None, *, returned: bool
+) -> AskingTargets:
+    """Continue after a call has returned, or a time is over. What became due during a call is done then."""
     if not returned and process.in_poll:
         return
     if returned and process.doing is not None:
@@ -290,13 +297,17 @@ def _go_on(play: Play, process: Process, answer: HeartbeatResponse | None, *, re
             return
         finish_call(play, process)
     process.doing = None
-    interrupted = process.client is not None and not process.closes and (process.fallen is not None or process.closing)
+    interrupted = (
+        process.client is not None and not process.closes and (process.pending_error is not None or process.closing)
+    )
     goes_on = process.steps is not None and not interrupted
     if not goes_on or (yield from _run(play, process, answer)):
         yield from carry_on(play, process)
 
 
-def _run(play: Play, process: Process, answer: HeartbeatResponse | None) -> Generator[ServerQuestion, Targets, bool]:
+def _run(
+    play: CoordinatedGroup, process: Process, answer: HeartbeatResponse | None
+) -> Generator[ServerQuestion, Targets, bool]:
     """Take steps until one takes time (False), or there are none left (True)."""
     process.read_on()
     while process.steps is not None:
@@ -325,7 +336,7 @@ def _run(play: Play, process: Process, answer: HeartbeatResponse | None) -> Gene
     return process.alive
 
 
-def _reconcile_steps(play: Play, process: Process) -> Steps:
+def _reconcile_steps(play: CoordinatedGroup, process: Process) -> Steps:
     """To what was answered last: revoke, then take, be it nothing; then say what is owned, at once."""
     yield NextPoll()
     play.commit(process)
@@ -344,14 +355,14 @@ def _reconcile_steps(play: Play, process: Process) -> Steps:
     play.send_soon(process)
 
 
-def _note_reconciled(play: Play, process: Process, *, failed: bool) -> None:
-    """A reconciliation is over, if one was under way."""
+def _note_reconciled(play: CoordinatedGroup, process: Process, *, failed: bool) -> None:
+    """Note the end of a reconciliation, if one was under way."""
     if process.reconciling_ms is not None:
         play.reconciled.append(Reconciled(process.name, process.reconciling_ms, play.clock_ms, failed))
         process.reconciling_ms = None
 
 
-def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
+def _fall_steps(play: CoordinatedGroup, process: Process, error: classic.Error) -> Steps:
     """All is lost, and it joins again. Until then it sends no heartbeat."""
     if process.client is not None:
         process.falls = True
@@ -371,7 +382,7 @@ def _fall_steps(play: Play, process: Process, error: classic.Error) -> Steps:
         yield from join_steps(play, process)
 
 
-def _close_steps(play: Play, process: Process, *, lost: bool) -> Steps:
+def _close_steps(play: CoordinatedGroup, process: Process, *, lost: bool) -> Steps:
     """Revoke all, say so, end. A static member keeps its seat; of the classic protocol it says nothing.
 
     `lost`: it has heard that it is no member any more. One that hears it from here on closes none the less.
@@ -401,7 +412,7 @@ def _close_steps(play: Play, process: Process, *, lost: bool) -> Steps:
 
 
 def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusal | None:
-    """What a classic heartbeat is answered: nothing, or the error after which a member joins (again).
+    """Return the answer to a classic heartbeat: nothing, or the error after which a member joins (again).
 
     It is called back when the group moved on, when it has to revoke, and when all that it waits for is free.
     """
@@ -426,12 +437,12 @@ def heartbeat_during_call(group: ConsumerGroup, process: Process, now_ms: int) -
     """
     error = needs_to_join(group, process, now_ms)
     if error is Refusal.REBALANCE_IN_PROGRESS:
-        process.rejoins = True
+        process.must_rejoin = True
     elif error is not None and error is not Refusal.FENCED_INSTANCE_ID:
-        process.fallen = classic_client.Error(error)
+        process.pending_error = classic_client.Error(error)
 
 
-def join_steps(play: Play, process: Process) -> Steps:
+def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
     """JoinGroup and SyncGroup until the member need not join again."""
     while process.alive:
         play.commit(process)
@@ -443,7 +454,7 @@ def join_steps(play: Play, process: Process) -> Steps:
             play.is_classic = True  # nobody's group is a classic one to whoever joins it so
             return
         member_id = process.member_id or play.new_id(process.name)
-        process.consumer, process.rejoins = replace(joining.consumer, member_id=member_id), False
+        process.consumer, process.must_rejoin = replace(joining.consumer, member_id=member_id), False
         answer = yield _join_group(play, process, member_id)
         if answer is None:
             raise AssertionError(f"{process.name} sent JoinGroup; expected an answer")
@@ -461,7 +472,7 @@ def join_steps(play: Play, process: Process) -> Steps:
         if not (yield from _called(process, reaction.calls)):
             return
         said = process.consumer.topics == joining.subscription.topics
-        if said and not (reaction.joins or process.rejoins):
+        if said and not (reaction.joins or process.must_rejoin):
             play.send_next(process)
             return
 
@@ -472,13 +483,13 @@ def _called(process: Process, calls: Iterable[Call]) -> Generator[Call, Any, boo
     return not process.is_out
 
 
-def _with_topics(play: Play, process: Process) -> classic_client.Consumer:
+def _with_topics(play: CoordinatedGroup, process: Process) -> classic_client.Consumer:
     if process.consumer is None:
         raise AssertionError(f"{process.name} is no classic member; expected one")
     return classic_client.look(process.consumer, play.group.topics.counts)
 
 
-def _join_group(play: Play, process: Process, member_id: str) -> HeartbeatRequest:
+def _join_group(play: CoordinatedGroup, process: Process, member_id: str) -> HeartbeatRequest:
     """JoinGroup with what the subscription states as owned: nothing of an eager member."""
     if process.consumer is None:
         raise AssertionError(f"{process.name} is no classic member; expected one")
@@ -498,14 +509,14 @@ def _join_group(play: Play, process: Process, member_id: str) -> HeartbeatReques
 # A call that a process of a consumer group is in: it may take time, and too much of it.
 
 
-def begin_call(play: Play, process: Process, made: Call) -> None:
+def begin_call(play: CoordinatedGroup, process: Process, made: Call) -> None:
     """Begin a call."""
     process.doing, process.since_ms, process.poll_started_ms = made, play.clock_ms, play.clock_ms
     process.seated = process.member_id in play.group.members
     process.turns = process.application.called(made)
 
 
-def takes_time(play: Play, process: Process) -> bool:
+def takes_time(play: CoordinatedGroup, process: Process) -> bool:
     """Let a call go on until it spends time (True) or returns (False)."""
     spent_ms = next((ms for ms in process.turns or () if ms), None)
     if spent_ms is not None:
@@ -515,7 +526,7 @@ def takes_time(play: Play, process: Process) -> bool:
     return spent_ms is not None
 
 
-def finish_call(play: Play, process: Process) -> None:
+def finish_call(play: CoordinatedGroup, process: Process) -> None:
     """Return from the call that a process is in.
 
     A client that fell out of the group while it revoked still has what it revoked, and hears that it is lost too.
@@ -524,12 +535,12 @@ def finish_call(play: Play, process: Process) -> None:
     if made is None:
         raise AssertionError(f"{process.name} returns from no call; expected one under way")
     process.polled_ms = play.clock_ms
-    play.note(process, made)
+    play.returned(process, made)
     member = play.group.members.get(process.member_id or "")
     if process.seated and (member is None or member.epoch == LEFT_STATIC):
         process.application.expelled(made, process.since_ms, play.clock_ms)
     if process.client is not None and made.callback in {Callback.REVOKED, Callback.LOST}:
-        if process.fallen is not None:
+        if process.pending_error is not None:
             return
         process.client = replace(process.client, owned=process.client.owns - process.giving)
     elif process.client is not None and made.callback is Callback.ASSIGNED:
@@ -539,8 +550,8 @@ def finish_call(play: Play, process: Process) -> None:
 # What a coordinator did, as rows: heartbeats and targets while a group is in play, its members after an event.
 
 
-def write_target(play: Play, turn: Turn | None, assignor: str, of: Mapping[str, TopicIdNumbers]) -> None:
-    """A target assignment was computed, in this heartbeat (None: in none)."""
+def write_target(play: CoordinatedGroup, turn: Turn | None, assignor: str, of: Mapping[str, TopicIdNumbers]) -> None:
+    """Write down a target assignment that was computed in this heartbeat (None: in none)."""
     names = {each.member_id: each.process for each in play.group.members.values()}
     if turn is not None:
         names[turn.member.member_id] = turn.member.process
@@ -550,8 +561,8 @@ def write_target(play: Play, turn: Turn | None, assignor: str, of: Mapping[str, 
     play.targets.append(TargetRow(play.clock_ms, play.group.assignment_epoch, assignor, rows, standby))
 
 
-def write_heartbeat(play: Play, request: HeartbeatRequest, answer: HeartbeatResponse) -> None:
-    """A heartbeat was answered."""
+def write_heartbeat(play: CoordinatedGroup, request: HeartbeatRequest, answer: HeartbeatResponse) -> None:
+    """Write down a heartbeat that was answered."""
     member = play.group.members.get(request.member_id)
     named, standby = play.group.named, play.group.standby
     play.heartbeats.append(
@@ -573,7 +584,7 @@ def write_heartbeat(play: Play, request: HeartbeatRequest, answer: HeartbeatResp
     )
 
 
-def take_coordinated(play: Play) -> Coordinated:
+def take_coordinated(play: CoordinatedGroup) -> Coordinated:
     """How the group stands, and what happened since the last time."""
     group = play.group
     named, standby = group.named, group.standby

@@ -80,7 +80,7 @@ class StreamsGroup(ConsumerGroup):
         return self.delayed_until_ms
 
     def end_delay(self) -> bool:
-        """The delay is over; whether there is a target to be computed."""
+        """End the delay; return whether a target is to be computed."""
         self.delayed_until_ms = None
         return self.epoch > self.assignment_epoch  # not so in a group that is empty by then
 
@@ -106,7 +106,7 @@ class StreamsGroup(ConsumerGroup):
         return answer
 
     def make_topics(self, now_ms: int) -> bool:
-        """The broker has made the internal topics that it was asked for; what is said at once is too early for that."""
+        """Make the internal topics that the broker was asked for, unless it was asked at this very moment."""
         if self._asked_ms is None or now_ms <= self._asked_ms:
             return False
         self._asked_ms = None
@@ -128,7 +128,7 @@ class StreamsGroup(ConsumerGroup):
         return {name for each in self.of_streams.topology.values() for name in each.read} if self.members else set()
 
     def missing(self, member: GroupMember) -> TopicIdPartitionSet:
-        """What a member's target has and it was not assigned."""
+        """Return what a member's target has and it was not assigned."""
         return self.target(member.member_id) - member.assigned.keys()
 
     def blockers(self, member: GroupMember, partition: TopicIdPartition) -> set[str]:
@@ -136,7 +136,7 @@ class StreamsGroup(ConsumerGroup):
         return blockers(member, partition, holders_of(self.members.values()))
 
     def state_of(self, member: GroupMember) -> str:
-        """What a member waits for."""
+        """Return the state of a member in the words of its protocol."""
         return member.state.value.replace("PARTITIONS", "TASKS")
 
     def named(self, partitions: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
@@ -153,7 +153,7 @@ class StreamsGroup(ConsumerGroup):
         return tuple(sorted({each for task in by_role(owned).active for each in partitions_of(topology, task, counts)}))
 
     def living_partitions(self, owned: Iterable[TopicIdPartition]) -> tuple[TopicPartition, ...]:
-        """The same: a task reads whatever topic has the name."""
+        """Return the same: a task reads whatever topic has the name."""
         return self.partitions(owned)
 
     @property
@@ -204,7 +204,7 @@ def advance_tasks(
     stated: TopicIdPartitionSet | None,
     members: Iterable[GroupMember],
 ) -> GroupMember:
-    """The member after a heartbeat in which it stated what it owns (None: nothing said of it).
+    """Return the member after a heartbeat in which it stated what it owns (None: it stated nothing of it).
 
     `members`: all of the group as they were before it, this one among them.
     """

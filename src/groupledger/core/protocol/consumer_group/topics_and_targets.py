@@ -166,12 +166,12 @@ _ACTIVE, _STANDBY = b"a", b"s"
 
 
 def active(task: Task) -> TopicIdPartition:
-    """The active task."""
+    """Return the active task."""
     return TopicIdPartition(TopicId(_ACTIVE + task.subtopology.encode("utf-8", "surrogatepass")), task.number)
 
 
 def standby(task: Task) -> TopicIdPartition:
-    """A standby task."""
+    """Return a standby task."""
     return TopicIdPartition(TopicId(_STANDBY + task.subtopology.encode("utf-8", "surrogatepass")), task.number)
 
 
@@ -186,7 +186,7 @@ def task_of(named: TopicIdPartition) -> Task:
 
 
 def other_role(named: TopicIdPartition) -> TopicIdPartition:
-    """The same task in the other role."""
+    """Return the same task in the other role."""
     return active(task_of(named)) if is_standby(named) else standby(task_of(named))
 
 
@@ -200,7 +200,7 @@ def by_role(named: Iterable[TopicIdPartition]) -> MemberTasks:
 
 
 def as_record(target: MemberTasks) -> TopicIdNumbers:
-    """A target in the form in which groups keep targets."""
+    """Return a target in the form in which groups keep targets."""
     numbers: dict[TopicId, list[int]] = {}
     for each in (*map(active, target.active), *map(standby, target.standby)):
         numbers.setdefault(each.topic_id, []).append(each.number)

@@ -14,7 +14,8 @@ from functools import partial
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.client_api import Seat, Subscription
+from groupledger.core.protocol.classic_group import seats_of
+from groupledger.core.protocol.client_api import Subscription
 from groupledger.core.protocol.consumer import Error
 from groupledger.core.protocol.coordinator import Registered
 from groupledger.core.protocol.leader import Plan
@@ -22,9 +23,9 @@ from groupledger.core.protocol.timed.timed_group import (
     Joined,
     JoinRequest,
     Membership,
-    Running,
     TimedGroup,
     TimedProcess,
+    call_off,
 )
 from groupledger.core.rebalance.step import Form
 
@@ -38,10 +39,10 @@ def join(
     if member_id is None:
         _join_anew(group, process, sent, request)
     elif member_id in group.pending:
-        group.pending.pop(member_id).call_off()
+        call_off(group.pending.pop(member_id))
         _seat(group, process, member_id, sent, request)
     elif member_id not in group.coordinator.members:
-        group.answer(process, partial(_unknown, group, process, request))
+        _reply(group, process, request, partial(fell_out, group, process, Error.UNKNOWN_MEMBER_ID))
     else:
         _join_again(group, process, member_id, sent, request)
 
@@ -53,7 +54,7 @@ def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, req
         group.coordinator.require_common_assignor(process.name, process.settings.assignors)
     except Fault as fault:
         group.refused = fault.message
-        group.answer(process, partial(_refuse, group, process))
+        group.answer(process, partial(group.end, process))
         return
     member_id = group.coordinator.new_member_id(process.name)
     if seat is not None:
@@ -63,26 +64,22 @@ def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, req
     else:
         session_ms = process.times.session_timeout_ms
         group.pending[member_id] = group.agenda.after(session_ms, partial(remove, group, member_id))
-        group.answer(process, partial(_require_id, group, process, request, member_id))
+        _reply(group, process, request, partial(_hear, group, process, new_id=member_id))
 
 
-def _require_id(group: TimedGroup, process: TimedProcess, request: JoinRequest, member_id: str) -> None:
-    if process.request is request:
-        process.new_id = member_id
-        group.wake(process)
+def _reply(group: TimedGroup, process: TimedProcess, request: JoinRequest, act: Callable[[], None]) -> None:
+    """Answer a JoinGroup; an answer to an earlier one than the last counts for nothing."""
+    group.answer(process, lambda: act() if process.request is request else None)
 
 
-def _unknown(group: TimedGroup, process: TimedProcess, request: JoinRequest) -> None:
-    if process.request is request:
-        fell_out(group, process, Error.UNKNOWN_MEMBER_ID)
-
-
-def _refuse(group: TimedGroup, process: TimedProcess) -> None:
-    group.end(process)
+def _hear(group: TimedGroup, process: TimedProcess, *, new_id: str | None = None, joined: Joined | None = None) -> None:
+    """Keep what a JoinGroup was answered for the next poll."""
+    process.new_id, process.joined = new_id or process.new_id, joined or process.joined
+    group.wake(process)
 
 
 def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: JoinRequest) -> None:
-    """A new member: everybody rebalances, or waits a little longer for those who come to an empty group."""
+    """Seat a new member: all members rebalance, or wait a little longer for those who come to an empty group."""
     group.coordinator.seat(process.registered(member_id, sent))
     group.waiting[member_id] = (process, request)
     group.newcomers |= group.starting
@@ -92,7 +89,7 @@ def _seat(group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscr
 def _join_again(
     group: TimedGroup, process: TimedProcess, member_id: str, sent: Subscription, request: JoinRequest
 ) -> None:
-    """A member that nothing is new about, and that does not lead, is told what the others were told.
+    """Answer a member that is in the group; a known follower with the same subscription gets the current generation.
 
     In the form `kip` that is so only while they wait for their assignments: who joins again in a stable group has a
     reason to, and starts a round.
@@ -101,7 +98,7 @@ def _join_again(
     stable = not group.preparing and not group.completing
     told = group.completing or (stable and group.coordinator.leader != member_id and group.form is Form.AS_KAFKA)
     if told and known.subscription == sent:
-        group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
+        _reply(group, process, request, partial(_hear, group, process, joined=_answer_to(group, member_id)))
         return
     group.coordinator.seat(process.registered(member_id, sent))
     group.waiting[member_id] = (process, request)
@@ -111,7 +108,7 @@ def _join_again(
 def _replace(
     group: TimedGroup, process: TimedProcess, member_id: str, seat: Registered, sent: Subscription, request: JoinRequest
 ) -> None:
-    """A static member takes back its seat: in a stable group without a rebalance, and its predecessor is fenced."""
+    """Give a static member its seat back: in a stable group without a rebalance, and its predecessor is fenced."""
     old = seat.member_id
     stable = not group.preparing and not group.completing
     awaiting = group.waiting[old][0] if old in group.waiting else group.syncing.get(old)
@@ -122,25 +119,18 @@ def _replace(
     watch(group, member_id, process)
     if stable:
         told = replace(_answer_to(group, member_id), round=0, returned=seat.subscription)
-        group.answer(process, partial(_joined, group, process, request, told))
+        _reply(group, process, request, partial(_hear, group, process, joined=told))
         return
     group.waiting[member_id] = (process, request)
     _prepare_or_complete(group)
 
 
 def _answer_to(group: TimedGroup, member_id: str) -> Joined:
-    """What a member is told of the generation; the leader also who is in it, if they wait for its assignment."""
+    """Return the answer to JoinGroup; the leader's has the members, if they wait for its assignment."""
     coordinator = group.coordinator
     leads = coordinator.leader == member_id
-    known = coordinator.walk() if leads and group.completing else ()
-    seats = tuple(Seat(each.member_id, each.subscription, each.group_instance_id) for each in known)
+    seats = seats_of(coordinator) if leads and group.completing else ()
     return Joined(member_id, coordinator.generation, leads, coordinator.assignor, seats, group.begun)
-
-
-def _joined(group: TimedGroup, process: TimedProcess, request: JoinRequest, told: Joined) -> None:
-    if process.request is request:
-        process.joined = told
-        group.wake(process)
 
 
 def _prepare_or_complete(group: TimedGroup) -> None:
@@ -155,7 +145,7 @@ def prepare(group: TimedGroup) -> None:
     for member_id, process in group.syncing.items():
         _fail_sync(group, process, member_id)
     group.syncing.clear()
-    _call_off_sync(group)
+    call_off(group.sync_due)
     empty, group.empty = group.empty, False
     group.preparing, group.completing, group.starting = True, False, empty
     group.prepared_ms = group.now_ms
@@ -186,8 +176,8 @@ def _complete_if_all_joined(group: TimedGroup) -> None:
 
 
 def complete(group: TimedGroup) -> None:
-    """The join phase is over: who has not joined and is no static member is removed; the others are answered."""
-    _call_off_join(group)
+    """End the join phase: remove dynamic members that have not joined, and answer the others."""
+    call_off(group.join_due)
     for member_id, member in list(group.coordinator.members.items()):
         if member_id not in group.waiting and member.group_instance_id is None:
             _unseat(group, member_id)
@@ -205,7 +195,7 @@ def complete(group: TimedGroup) -> None:
     group.begin_round(joined)
     group.unsynced = set(group.coordinator.members)
     for member_id, (process, request) in joined.items():
-        group.answer(process, partial(_joined, group, process, request, _answer_to(group, member_id)))
+        _reply(group, process, request, partial(_hear, group, process, joined=_answer_to(group, member_id)))
     for member_id, member in group.coordinator.members.items():
         watch(group, member_id, group.processes[member.process])
     if group.completing:
@@ -219,15 +209,15 @@ def complete(group: TimedGroup) -> None:
 def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, plan: Plan | None) -> None:
     """SyncGroup arrives; the leader's has the plan, and answers all."""
     if member_id not in group.coordinator.members:
-        _fell_out(group, process, member_id, generation, Error.UNKNOWN_MEMBER_ID)
+        _reply_sync(group, process, member_id, generation, partial(fell_out, group, process, Error.UNKNOWN_MEMBER_ID))
     elif generation != group.coordinator.generation:
-        _fell_out(group, process, member_id, generation, Error.ILLEGAL_GENERATION)
+        _reply_sync(group, process, member_id, generation, partial(fell_out, group, process, Error.ILLEGAL_GENERATION))
     elif group.preparing:
         _fail_sync(group, process, member_id)
     else:
         group.unsynced.discard(member_id)
         if not group.unsynced:
-            _call_off_sync(group)
+            call_off(group.sync_due)
         group.syncing[member_id] = process
         if plan is not None and group.completing:
             group.coordinator.given = plan.assigned
@@ -236,18 +226,17 @@ def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: i
             _answer_syncs(group)
 
 
-def _fell_out(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, error: Error) -> None:
-    def act() -> None:
-        if _waits_for(process, member_id, generation):
-            fell_out(group, process, error)
+def _reply_sync(
+    group: TimedGroup, process: TimedProcess, member_id: str, generation: int, act: Callable[[], None]
+) -> None:
+    """Answer a SyncGroup, unless another request was sent meanwhile."""
 
-    group.answer(process, act)
+    def arrive() -> None:
+        same = (process.member_id, process.generation) == (member_id, generation)
+        if same and process.membership is Membership.SYNCING:
+            act()
 
-
-def _waits_for(process: TimedProcess, member_id: str, generation: int) -> bool:
-    """Whether a SyncGroup of this generation is its last request."""
-    same = (process.consumer.member_id, process.consumer.generation) == (member_id, generation)
-    return same and process.membership is Membership.SYNCING
+    group.answer(process, arrive)
 
 
 def _answer_syncs(group: TimedGroup) -> None:
@@ -256,33 +245,32 @@ def _answer_syncs(group: TimedGroup) -> None:
             _fail_sync(group, process, member_id)
         else:
             given = tuple(group.coordinator.given.get(member_id, ()))
-            group.answer(process, partial(_synced, group, process, member_id, group.coordinator.generation, given))
+            synced = partial(_synced, group, process, given)
+            _reply_sync(group, process, member_id, group.coordinator.generation, synced)
             watch(group, member_id, process)  # one that died while it waited was spared until now
     group.syncing.clear()
 
 
-def _synced(
-    group: TimedGroup, process: TimedProcess, member_id: str, generation: int, given: tuple[TopicPartition, ...]
-) -> None:
-    if _waits_for(process, member_id, generation):
-        process.membership, process.given = Membership.STABLE, given
-        group.wake(process)
-        nudge(group)
+def _synced(group: TimedGroup, process: TimedProcess, given: tuple[TopicPartition, ...]) -> None:
+    process.membership, process.received_assignment = Membership.STABLE, given
+    group.wake(process)
+    nudge(group)
 
 
 def _fail_sync(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
     """REBALANCE_IN_PROGRESS, or no answer at all: the member joins again."""
     group.done(member_id, answered=False, again=True)
-    group.answer(process, partial(_sync_failed, group, process, member_id, group.coordinator.generation))
+    _reply_sync(
+        group, process, member_id, group.coordinator.generation, partial(_sync_failed, group, process, member_id)
+    )
     watch(group, member_id, process)
 
 
-def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str, generation: int) -> None:
-    if _waits_for(process, member_id, generation):
-        stop_heartbeats(process)
-        process.membership, process.rejoins = Membership.UNJOINED, True
-        watch(group, member_id, process)
-        group.wake(process)
+def _sync_failed(group: TimedGroup, process: TimedProcess, member_id: str) -> None:
+    stop_heartbeats(process)
+    process.membership, process.must_rejoin = Membership.UNJOINED, True
+    watch(group, member_id, process)
+    group.wake(process)
 
 
 def _sync_over(group: TimedGroup) -> None:
@@ -296,17 +284,17 @@ def _sync_over(group: TimedGroup) -> None:
 
 
 def expire(group: TimedGroup, member_id: str) -> None:
-    """A session is over; who waits for an answer is spared."""
+    """End a session; a member that waits for an answer is spared."""
     group.sessions.pop(member_id, None)
     if member_id not in group.waiting and member_id not in group.syncing:
         remove(group, member_id)
 
 
 def remove(group: TimedGroup, member_id: str) -> None:
-    """A member left, or its session is over: the others rebalance."""
+    """Remove a member that left, or whose session is over: the others rebalance."""
     pending = group.pending.pop(member_id, None)
     if pending is not None:
-        pending.call_off()
+        call_off(pending)
         if group.preparing:
             _complete_if_all_joined(group)
     elif member_id in group.coordinator.members:
@@ -328,20 +316,8 @@ def _forget(group: TimedGroup, member_id: str) -> None:
     group.done(member_id, answered=False, again=False)
 
 
-def _call_off_join(group: TimedGroup) -> None:
-    if group.join_due is not None:
-        group.join_due.call_off()
-        group.join_due = None
-
-
-def _call_off_sync(group: TimedGroup) -> None:
-    if group.sync_due is not None:
-        group.sync_due.call_off()
-        group.sync_due = None
-
-
 def _rebalance_timeout_ms(group: TimedGroup) -> int:
-    """The longest of all members."""
+    """Return the longest of all members."""
     names = (each.process for each in group.coordinator.members.values())
     return max((group.times.member(name).rebalance_timeout_ms for name in names), default=0)
 
@@ -354,27 +330,11 @@ def _rebalance_timeout_ms(group: TimedGroup) -> int:
 
 
 def join_anyway(group: TimedGroup, process: TimedProcess) -> None:
-    """The client gives up waiting for its assignment, and joins again."""
+    """Let the client give up waiting for its assignment, and join again."""
     if process.membership in (Membership.JOINING, Membership.SYNCING):
         stop_heartbeats(process)
-        process.membership, process.rejoins, process.request = Membership.UNJOINED, True, None
+        process.membership, process.must_rejoin, process.request = Membership.UNJOINED, True, None
         group.wake(process)
-
-
-def verdict(group: TimedGroup, process: TimedProcess) -> Error | bool:
-    """What a heartbeat is answered: an error, True for REBALANCE_IN_PROGRESS, or False."""
-    member_id = process.consumer.member_id
-    if member_id not in group.coordinator.members:
-        return Error.UNKNOWN_MEMBER_ID
-    if process.consumer.generation != group.coordinator.generation:
-        return Error.ILLEGAL_GENERATION
-    return group.preparing
-
-
-def fenced(group: TimedGroup, process: TimedProcess) -> bool:
-    """Whether another process has taken its seat (FENCED_INSTANCE_ID)."""
-    seat = group.coordinator.static_seat(process.instance_id)
-    return seat is not None and seat.member_id != process.consumer.member_id
 
 
 def nudge(group: TimedGroup) -> None:
@@ -382,20 +342,20 @@ def nudge(group: TimedGroup) -> None:
     for process in group.processes.values():
         if not process.heartbeats or process.heartbeat_due is not None:
             continue
-        found = verdict(group, process)
-        told = found is True and (process.rejoins or process.membership is not Membership.STABLE)
-        if fenced(group, process) or (found is not False and not told):
+        found = group.verdict(process)
+        told = found is True and (process.must_rejoin or process.membership is not Membership.STABLE)
+        if group.fenced(process) or (found is not False and not told):
             due_ms = process.next_heartbeat_ms(group.now_ms)
             process.heartbeat_due = group.agenda.at(due_ms, partial(heartbeat, group, process))
 
 
 def heartbeat(group: TimedGroup, process: TimedProcess) -> None:
-    """A heartbeat arrives."""
+    """Take a heartbeat that arrives."""
     process.heartbeat_due = None
     if not process.heartbeats:
         return
-    found = verdict(group, process)
-    if fenced(group, process):
+    found = group.verdict(process)
+    if group.fenced(process):
         _answer(group, process, partial(group.end, process))
     elif isinstance(found, Error):
         _answer(group, process, partial(fell_out, group, process, found))
@@ -418,22 +378,22 @@ def _answer(group: TimedGroup, process: TimedProcess, act: Callable[[], None]) -
 
 def _rebalance_in_progress(group: TimedGroup, process: TimedProcess) -> None:
     if process.membership is Membership.STABLE:
-        process.rejoins = True
+        process.must_rejoin = True
         group.wake(process)
 
 
 def fell_out(group: TimedGroup, process: TimedProcess, error: Error) -> None:
-    """The coordinator knows the member no more: its next poll finds that all is lost."""
+    """Tell the process that the coordinator knows it no more: at its next poll it loses everything."""
     go_silent(group, process)
     stop_heartbeats(process)
     group.done(process.consumer.member_id, answered=False, again=True)
-    process.fallen, process.given, process.joined, process.request = error, None, None, None
+    process.pending_error, process.received_assignment, process.joined, process.request = error, None, None, None
     process.membership = Membership.UNJOINED
     group.wake(process)
 
 
 def go_silent(group: TimedGroup, process: TimedProcess) -> None:
-    """The coordinator hears nothing of it from now on: its session ends, counted from the last heartbeat.
+    """End the heartbeats of a process: its session is counted from the last one.
 
     To be called while it still heartbeats. Whoever waits for an answer is spared, and begins another one with it.
     """
@@ -444,13 +404,12 @@ def go_silent(group: TimedGroup, process: TimedProcess) -> None:
 
 def stop_heartbeats(process: TimedProcess) -> None:
     """Nothing is sent until JoinGroup is answered."""
-    if process.heartbeat_due is not None:
-        process.heartbeat_due.call_off()
-        process.heartbeat_due = None
+    call_off(process.heartbeat_due)
+    process.heartbeat_due = None
 
 
 def watch(group: TimedGroup, member_id: str, process: TimedProcess) -> None:
-    """A session begins now; it does not end while heartbeats come."""
+    """Begin a session; it does not end while heartbeats come."""
     end_session(group, member_id)
     if not (process.heartbeats and process.consumer.member_id == member_id):
         _begin_session(group, member_id, process, group.now_ms)
@@ -463,12 +422,4 @@ def _begin_session(group: TimedGroup, member_id: str, process: TimedProcess, fro
 
 def end_session(group: TimedGroup, member_id: str | None) -> None:
     """Heartbeats come again, or nobody has this id any more."""
-    due = group.sessions.pop(member_id or "", None)
-    if due is not None:
-        due.call_off()
-
-
-def accepts_commits(group: TimedGroup, process: TimedProcess) -> bool:
-    """Whether an OffsetCommit of this process is taken: it is a member of this generation, and says so."""
-    stable = process.membership is Membership.STABLE and process.running is not Running.CUT_OFF
-    return stable and not fenced(group, process) and not isinstance(verdict(group, process), Error)
+    call_off(group.sessions.pop(member_id or "", None))

@@ -10,10 +10,9 @@ from collections.abc import Callable, Generator, Iterable
 from functools import partial
 
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.client_api import LISTENER, Call, Callback, Subscription
-from groupledger.core.protocol.client_library import algorithm_of
+from groupledger.core.protocol.classic_group import assign_call
+from groupledger.core.protocol.client_api import Call, Callback, Subscription
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.settlement import MemberCall
 from groupledger.core.protocol.timed import coordination
 from groupledger.core.protocol.timed.timed_group import (
     Joined,
@@ -23,6 +22,7 @@ from groupledger.core.protocol.timed.timed_group import (
     Running,
     TimedGroup,
     TimedProcess,
+    call_off,
 )
 from groupledger.core.rebalance.step import Form
 
@@ -40,20 +40,19 @@ def poll(group: TimedGroup, process: TimedProcess) -> Program:
         process.application.read(group.now_ms)
         if process.works_ms > process.times.rebalance_timeout_ms:
             _limit_poll(group, process)
-        elif process.too_late is not None:
-            process.too_late.call_off()
+        else:
+            call_off(process.too_late)
 
 
 def _limit_poll(group: TimedGroup, process: TimedProcess) -> None:
     """`max.poll.interval.ms` begins anew."""
-    if process.too_late is not None:
-        process.too_late.call_off()
+    call_off(process.too_late)
     due_ms = group.now_ms + process.times.rebalance_timeout_ms
     process.too_late = group.agenda.at(due_ms, partial(leave_late, group, process))
 
 
 def leave_late(group: TimedGroup, process: TimedProcess) -> None:
-    """The heartbeat thread leaves the group, since no poll came: a dynamic member says so, a static one is silent."""
+    """Let the heartbeat thread leave the group, since no poll came; a static member sends nothing."""
     if not process.heartbeats:
         return
     member_id = process.consumer.member_id
@@ -63,25 +62,25 @@ def leave_late(group: TimedGroup, process: TimedProcess) -> None:
 
 
 def _next(process: TimedProcess) -> PollStep | None:
-    """What is to be done first; nothing that needs the coordinator while that is out of reach."""
-    if process.running is Running.CUT_OFF and not process.closes:
+    """Return the step that is due first; none that needs the coordinator while that is out of reach."""
+    if process.running is Running.CUT_OFF and not process.closing:
         return None
     waiting: list[tuple[bool, PollStep]] = [
-        (process.closes, _close),
-        (bool(process.unsaid), _say),
+        (process.closing, _close),
+        (bool(process.pending_callbacks), _say),
         (process.view is not None, _learn),
-        (process.fallen is not None, _fall),
-        (process.given is not None, _take),
+        (process.pending_error is not None, _fall),
+        (process.received_assignment is not None, _take),
         (process.joined is not None, _enter),
         (process.new_id is not None, _join_with_id),
-        (process.rejoins and process.membership in (Membership.UNJOINED, Membership.STABLE), _join),
+        (process.must_rejoin and process.membership in (Membership.UNJOINED, Membership.STABLE), _join),
     ]
     return next((step for is_due, step in waiting if is_due), None)
 
 
 def _say(group: TimedGroup, process: TimedProcess) -> Program:
-    """The calls for what it gave up when it subscribed to something else."""
-    calls, process.unsaid = process.unsaid, ()
+    """Make the calls for what it gave up when it subscribed to something else."""
+    calls, process.pending_callbacks = process.pending_callbacks, ()
     yield from call(group, process, calls, 0)
 
 
@@ -92,14 +91,19 @@ def _learn(group: TimedGroup, process: TimedProcess) -> Program:
     reaction = c.change_metadata(process.consumer, view)
     process.consumer = reaction.consumer
     joining = process.membership is Membership.JOINING and said == process.consumer.topics
-    process.rejoins |= reaction.joins and not joining
+    process.must_rejoin |= reaction.joins and not joining
     yield from call(group, process, reaction.calls, 0)
 
 
 def _fall(group: TimedGroup, process: TimedProcess) -> Program:
-    reaction = c.fall_out(process.consumer, process.fallen or c.Error.UNKNOWN_MEMBER_ID)
-    process.consumer, process.fallen, process.rejoins = reaction.consumer, None, True
-    process.membership, process.joined, process.given, process.new_id = Membership.UNJOINED, None, None, None
+    reaction = c.fall_out(process.consumer, process.pending_error or c.Error.UNKNOWN_MEMBER_ID)
+    process.consumer, process.pending_error, process.must_rejoin = reaction.consumer, None, True
+    process.membership, process.joined, process.received_assignment, process.new_id = (
+        Membership.UNJOINED,
+        None,
+        None,
+        None,
+    )
     process.join_started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
     yield from call(group, process, reaction.calls, group.begun + 1)
 
@@ -108,22 +112,21 @@ def _join(group: TimedGroup, process: TimedProcess) -> Program:
     """onJoinPrepare, then JoinGroup; whoever fell out meanwhile begins anew."""
     process.join_started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
     group.commit(process)
-    if not process.frozen or process.consumer.refreshes:
-        process.consumer = c.look(process.consumer, group.topics)
+    process.look(group.topics)
     joining = c.join(process.consumer)
     process.consumer = joining.consumer
     yield from _prepare(group, process, joining.calls)
-    if process.fallen is not None or process.closes:
-        process.rejoins = True
+    if process.pending_error is not None or process.closing:
+        process.must_rejoin = True
         return
-    process.rejoins = process.consumer.topics != joining.subscription.topics  # no heartbeat's answer since it began
+    process.must_rejoin = process.consumer.topics != joining.subscription.topics  # no heartbeat's answer since it began
     _send_join(group, process, joining.subscription)
 
 
 def _prepare(group: TimedGroup, process: TimedProcess, calls: Iterable[Call]) -> Program:
-    """The calls before JoinGroup. From subscriptionUserData on no heartbeats are sent (PREPARING_REBALANCE)."""
+    """Make the calls before JoinGroup. From subscriptionUserData on no heartbeats are sent (PREPARING_REBALANCE)."""
     for each in calls:
-        if each.callback is Callback.USER_DATA and process.fallen is None and not process.closes:
+        if each.callback is Callback.USER_DATA and process.pending_error is None and not process.closing:
             coordination.go_silent(group, process)
             coordination.stop_heartbeats(process)
             process.membership = Membership.JOINING
@@ -166,20 +169,12 @@ def _enter(group: TimedGroup, process: TimedProcess) -> Program:
 
 
 def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator[int | Question, Plan | None, Plan]:
-    """The leader asks its assignor about the members that it was told of, by the topics that it knows now."""
-    owned = tuple(sorted({each for seat in told.members for each in seat.subscription.owned}))
-    topics = tuple(sorted({topic for seat in told.members for topic in seat.subscription.topics}))
-    yield from call(group, process, (Call(Callback.ASSIGN, owned, topics),), process.round)
-    known = group.topics if process.consumer.habits.asks else process.consumer.view
-    group.planned_view = view = group.missing.known(known)
-    if told.assignor is None:
-        raise AssertionError("members met without a common assignor; expected the last one to have been refused")
-    byte_code = process.settings.byte_code
-    assignor = algorithm_of(process.settings.library, told.assignor)
-    plan = yield Question(assignor, told.members, view, group.form, byte_code)
+    """Ask the leader's assignor about the members in its answer, by the topics that it knows now."""
+    yield from call(group, process, (assign_call(told.members),), process.round)
+    plan = yield group.question(process, told.assignor, told.members)
     if plan is None:
         raise AssertionError("a leader's question was not answered; expected a plan")
-    process.rejoins |= group.missing.assigned()  # with the metadata that it lacked
+    process.must_rejoin |= group.missing.assigned()  # with the metadata that it lacked
     if group.round is not None and group.round.number == told.round:
         group.round.plan = plan
     return plan
@@ -187,7 +182,7 @@ def _assign(group: TimedGroup, process: TimedProcess, told: Joined) -> Generator
 
 def _take(group: TimedGroup, process: TimedProcess) -> Program:
     """onJoinComplete: revoke what is not assigned any more, take what is new, join again if something was revoked."""
-    given, process.given = process.given or (), None
+    given, process.received_assignment = process.received_assignment or (), None
     if process.loses:
         _lose(group, process)
         return
@@ -195,18 +190,16 @@ def _take(group: TimedGroup, process: TimedProcess) -> Program:
     reaction = c.receive_assignment(process.consumer, given)
     process.consumer = reaction.consumer
     again = reaction.joins or _left_undone(group, process, told)
-    process.rejoins |= again
+    process.must_rejoin |= again
     yield from call(group, process, reaction.calls, process.round)
-    group.done(process.consumer.member_id, answered=True, again=process.rejoins)
+    group.done(process.consumer.member_id, answered=True, again=process.must_rejoin)
     process.join_started_ms = None
-    if process.frozen and process.frozen_rounds:
-        process.frozen_rounds -= 1
-        process.frozen = process.frozen_rounds > 0
-        process.view = None if process.frozen else group.topics
+    if process.thaw():
+        process.view = group.topics
 
 
 def _lose(group: TimedGroup, process: TimedProcess) -> None:
-    """It never looks at its assignment, and the coordinator hears nothing of it any more."""
+    """Ignore the assignment, and be silent from now on."""
     group.done(process.consumer.member_id, answered=True, again=False)
     coordination.go_silent(group, process)
     process.running, process.stopped_ms, process.loses = Running.CUT_OFF, group.now_ms, False
@@ -222,7 +215,7 @@ def _left_undone(group: TimedGroup, process: TimedProcess, told: Joined | None) 
 
 
 def close(group: TimedGroup, process: TimedProcess) -> Program:
-    """The process closes its consumer now, in no poll."""
+    """Close the consumer of a process now, in no poll."""
     process.poll_started_ms = group.now_ms
     _limit_poll(group, process)
     yield from _close(group, process)
@@ -231,7 +224,7 @@ def close(group: TimedGroup, process: TimedProcess) -> Program:
 def _close(group: TimedGroup, process: TimedProcess) -> Program:
     """Commit, give up what it owns, and say so, unless it is static: the coordinator then waits for its session."""
     group.commit(process)
-    error = process.fallen
+    error = process.pending_error
     reaction = c.close(process.consumer) if error is None else c.fall_out(process.consumer, error)
     member_id = process.consumer.member_id
     yield from call(group, process, reaction.calls, 0)
@@ -250,14 +243,9 @@ def _close(group: TimedGroup, process: TimedProcess) -> Program:
 def call(group: TimedGroup, process: TimedProcess, calls: Iterable[Call], number: int) -> Program:
     """Make these calls of round `number`, one after the other; each has its effect when it has returned."""
     for each in calls:
-        started_ms, seat, generation = group.now_ms, process.consumer.member_id, process.consumer.generation
+        started_ms, seat = group.now_ms, process.member_id
         seated = seat in group.coordinator.members
         yield from process.application.called(each)
-        row = len(group.calls), number, process.name, seat, each, started_ms, group.now_ms
-        group.calls.append(MemberCall(*row, generation, process.instance_id, process.number))
-        if each.callback is Callback.ASSIGNED:
-            group.ownership.take(process.name, each.partitions, group.now_ms)
-        elif each.callback in LISTENER:
-            group.ownership.give_up(process.name, each.partitions, group.now_ms)
+        group.note(process, each, started_ms, group.now_ms, number)
         if seated and seat not in group.coordinator.members:
             process.application.expelled(each, started_ms, group.now_ms)

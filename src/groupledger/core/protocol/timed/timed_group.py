@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 
 from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.custom.naming import CustomAssignor
-from groupledger.core.protocol.application import (
-    Accepts,
-    Application,
-    Applications,
-    Polls,
-    ReadingGroup,
-    make_application,
-)
-from groupledger.core.protocol.client_api import Call, MemberTimes, Seat, Subscription, Times
-from groupledger.core.protocol.consumer import Consumer, Error, PartitionCounts
-from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.events import Join
-from groupledger.core.protocol.leader import MissingTopics, Plan, Question
-from groupledger.core.protocol.ownership import LiveOwnership, Records
-from groupledger.core.protocol.rounds import NOBODY
-from groupledger.core.protocol.settlement import MemberCall, MemberRound, Outage, Pace, Round
-from groupledger.core.rebalance.step import Form
+from groupledger.core.faults import Fault
+from groupledger.core.protocol.classic_group import NOBODY, ClassicGroup, ClassicProcess
+from groupledger.core.protocol.client_api import Call, Seat, Subscription, Times
+from groupledger.core.protocol.consumer import Error, PartitionCounts, Reaction
+from groupledger.core.protocol.leader import Plan, Question
+from groupledger.core.protocol.refusals import BAD_EVENT, no_process
+from groupledger.core.protocol.settlement import MemberRound, Outage, Round
 
 AskingPlans = Generator[Question, Plan, None]
 """Something that goes on once its questions are answered."""
@@ -43,9 +31,12 @@ class Due:
     act: Act
     called_off: bool = False
 
-    def call_off(self) -> None:
-        """It does not happen."""
-        self.called_off = True
+
+def call_off(*dues: Due | None) -> None:
+    """Let these not happen."""
+    for due in dues:
+        if due is not None:
+            due.called_off = True
 
 
 class Agenda:
@@ -74,7 +65,7 @@ class Agenda:
         return self._waiting[0][0] if self._waiting else None
 
     def take(self) -> Act:
-        """What is due next; the clock stands there. Only if `next_ms` says that there is something."""
+        """Take what is due next, and set the clock. Only if `next_ms` finds something."""
         at_ms, _, due = heappop(self._waiting)
         self.now_ms = max(self.now_ms, at_ms)
         return due.act
@@ -109,241 +100,6 @@ class Outages:
             waited[each.partition] = waited.get(each.partition, 0) + until_ms - max(each.since_ms, self._taken_ms)
         self._ended, self._taken_ms = [], now_ms
         return tuple(found), {each: ms for each, ms in waited.items() if ms > 0}
-
-
-# A timed group: its processes, its coordinator, its clock, and the record of what they did.
-
-
-@dataclass(slots=True)
-class OpenRound:
-    """A generation until all of its members have taken their assignments, or cannot any more."""
-
-    number: int
-    generation: int
-    assignor: str | None
-    leader: str | None
-    started_ms: int
-    unavailable: tuple[TopicPartition, ...]
-    joined: dict[str, tuple[TimedProcess, Protocol, tuple[TopicPartition, ...], int]]
-    plan: Plan = NOBODY
-    done: dict[str, tuple[bool, bool, int]] = field(default_factory=dict)  # answered, joins again, when
-
-    def close(self, now_ms: int) -> Round:
-        """The round as it ended."""
-        rows = []
-        for member_id, (process, protocol, owned, started_ms) in self.joined.items():
-            answered, again, ended_ms = self.done.get(member_id, (False, False, now_ms))
-            target, assigned = (each.get(member_id, ()) for each in (self.plan.target, self.plan.assigned))
-            row = process.name, member_id, protocol, owned, target, assigned, answered, again, started_ms, ended_ms
-            rows.append(MemberRound(*row))
-        return Round(
-            number=self.number,
-            generation=self.generation,
-            assignor=self.assignor,
-            leader=self.leader,
-            members=tuple(rows),
-            sets=self.plan.sets,
-            unavailable=self.unavailable,
-            started_ms=self.started_ms,
-            ended_ms=now_ms,
-            failure=self.plan.failure,
-        )
-
-
-@dataclass(slots=True)
-class TimedGroup(ReadingGroup):
-    """Everything about one group. `rounds` and `calls` are those since the last settlement.
-
-    `poll` is what a process does in a poll, `expire` what becomes of a session that is over. `waiting` and `syncing`
-    are members whose JoinGroup, or SyncGroup, is not answered yet; `unsynced`: those who have not sent SyncGroup;
-    `pending`: ids given out that nobody has joined with.
-    """
-
-    topics: PartitionCounts
-    form: Form
-    pace: Pace
-    times: Times
-    custom: Mapping[str, CustomAssignor]
-    coordinator: Coordinator
-    poll: Callable[[TimedGroup, TimedProcess], Program]
-    expire: Callable[[TimedGroup, str], None]
-    applications: Applications | None = None
-    records: Records | None = None
-    agenda: Agenda = field(default_factory=Agenda)
-    processes: dict[str, TimedProcess] = field(default_factory=dict)
-    ownership: LiveOwnership = field(default_factory=LiveOwnership)
-    outages: Outages = field(default_factory=Outages)
-    empty: bool = True  # EMPTY: the next generation waits for those who may come
-    preparing: bool = False  # PREPARING_REBALANCE
-    completing: bool = False  # COMPLETING_REBALANCE
-    starting: bool = False  # waits for group.initial.rebalance.delay.ms
-    prepared_ms: int = 0
-    delay_left_ms: int = 0
-    newcomers: bool = False
-    waiting: dict[str, tuple[TimedProcess, JoinRequest]] = field(default_factory=dict)
-    syncing: dict[str, TimedProcess] = field(default_factory=dict)
-    unsynced: set[str] = field(default_factory=set)
-    pending: dict[str, Due] = field(default_factory=dict)
-    sessions: dict[str, Due] = field(default_factory=dict)
-    join_due: Due | None = None
-    sync_due: Due | None = None
-    round: OpenRound | None = None
-    begun: int = 0  # rounds
-    planned_view: PartitionCounts = field(default_factory=dict)
-    missing: MissingTopics = field(default_factory=MissingTopics)
-    rounds: list[Round] = field(default_factory=list)
-    calls: list[MemberCall] = field(default_factory=list)
-    refused: str | None = None
-    failure: str | None = None
-    born: Counter[str] = field(default_factory=Counter)
-    ended: dict[str, Join] = field(default_factory=dict)
-    _wanted: tuple[tuple[int, PartitionCounts], set[TopicPartition]] | None = None  # of these seats and topics
-    _seen: tuple[int, set[TopicPartition]] | None = None  # by `see`: what was consumed then, and wanted
-
-    @property
-    def now_ms(self) -> int:
-        """What the clock says."""
-        return self.agenda.now_ms
-
-    @property
-    def partition_counts(self) -> PartitionCounts:
-        """Partition counts of the topics that exist."""
-        return self.topics
-
-    def wanted(self) -> set[TopicPartition]:
-        """Partitions of existing topics that somebody with a seat subscribes to."""
-        known, seats = self._wanted, self.coordinator.changes
-        if known is not None and known[0][0] == seats and known[0][1] is self.topics:
-            return known[1]
-        topics = {topic for each in self.coordinator.members.values() for topic in each.subscription.topics}
-        wanted = {TopicPartition(topic, at) for topic in topics for at in range(self.topics.get(topic, 0))}
-        self._wanted = (seats, self.topics), wanted
-        return wanted
-
-    def owners(self) -> dict[TopicPartition, str]:
-        """Who owns each partition, of those who run and have a seat."""
-        running = (each for each in self.processes.values() if each.alive and each.running is Running.ALL)
-        seated = [each for each in running if each.consumer.member_id in self.coordinator.members]
-        return dict(sorted((each, process.name) for process in seated for each in process.consumer.owned))
-
-    def see(self) -> None:
-        """Note which partitions nobody consumes from now on, where that may have changed."""
-        wanted, changes = self.wanted(), self.ownership.changes
-        if self._seen is None or self._seen[0] != changes or self._seen[1] is not wanted:
-            self._seen = changes, wanted
-            self.outages.see(self.now_ms, wanted - self.ownership.held())
-
-    # Between a process and its coordinator
-
-    def send(self, process: TimedProcess, act: Act) -> None:
-        """A request reaches the coordinator after half a round trip; that of a process that is cut off, never."""
-        if process.running is not Running.CUT_OFF:
-            self.agenda.after(process.times.to_broker_ms, act)
-
-    def answer(self, process: TimedProcess, act: Act) -> None:
-        """An answer reaches the process after half a round trip, if it is there then."""
-
-        def arrive() -> AskingPlans | None:
-            return act() if process.alive and process.running is not Running.CUT_OFF else None
-
-        self.agenda.after(process.times.from_broker_ms, arrive)
-
-    def wake(self, process: TimedProcess) -> None:
-        """Something waits for the next poll of this process."""
-        if process.alive and process.program is None and process.poll_due is None and process.running is Running.ALL:
-            due_ms = process.next_poll_ms(self.now_ms)
-            process.poll_due = self.agenda.at(due_ms, partial(self._begin_poll, process))
-
-    def _begin_poll(self, process: TimedProcess) -> AskingPlans | None:
-        process.poll_due = None
-        return self.start(process, self.poll(self, process)) if process.running is Running.ALL else None
-
-    def start(self, process: TimedProcess, program: Program) -> AskingPlans:
-        """Let a process do this, now."""
-        process.read_on()
-        process.program = program
-        return self.resume(process)
-
-    def resume(self, process: TimedProcess) -> AskingPlans:
-        """Let a process go on with what it does, until it has to wait or is done."""
-        process.program_due, answer = None, None
-        while process.program is not None:
-            try:
-                item = process.program.send(answer)
-            except StopIteration:
-                process.program = None
-                return
-            answer = None
-            if not isinstance(item, int):
-                answer = yield item
-            elif item > 0:
-                process.program_due = self.agenda.after(item, partial(self.resume, process))
-                return
-
-    # Processes
-
-    def stop(self, process: TimedProcess, running: Running) -> None:
-        """It consumes nothing any more, whatever it believes to own."""
-        process.stopped_ms, process.running = self.now_ms, running
-        process.held = self.ownership.stop(process.name, self.now_ms)
-
-    def end(self, process: TimedProcess) -> None:
-        """A process is no more."""
-        self.stop(process, Running.STOPPED)
-        process.alive, process.membership = False, Membership.UNJOINED
-        process.call_off()
-        self.ended[process.name] = process.settings.subscribed(process.consumer.named, process.consumer.pattern)
-
-    def application(self, process: TimedProcess, accepts: Accepts) -> Application:
-        """What the process does with its consumer."""
-        return make_application(self, process, accepts, self.applications)
-
-    # Records
-
-    def commit(self, process: TimedProcess) -> None:
-        """Commit before a rebalance or a close, if the process commits by itself."""
-        if self.commits_every_ms:
-            process.application.commit()
-            process.commits_next_ms = self.now_ms + self.commits_every_ms
-
-    # Rounds
-
-    def begin_round(self, joined: dict[str, tuple[TimedProcess, JoinRequest]]) -> None:
-        """A generation begins; what is left of the last one ends."""
-        self.close_round()
-        self.begun += 1
-        rows = {
-            member_id: (process, process.consumer.protocol, tuple(sorted(process.consumer.owned)), request.started_ms)
-            for member_id, (process, request) in joined.items()
-        }
-        owned = {each for _, _, kept, _ in rows.values() for each in kept}
-        leader = self.coordinator.members.get(self.coordinator.leader or "")
-        self.round = OpenRound(
-            number=self.begun,
-            generation=self.coordinator.generation,
-            assignor=self.coordinator.assignor,
-            leader=None if leader is None else leader.process,
-            started_ms=self.prepared_ms,
-            unavailable=tuple(sorted(self.wanted() - owned)),
-            joined=rows,
-        )
-        self._close_if_done()
-
-    def done(self, member_id: str | None, *, answered: bool, again: bool) -> None:
-        """A member of the round has taken its assignment, or will not."""
-        if self.round is not None and member_id in self.round.joined and member_id not in self.round.done:
-            self.round.done[member_id] = (answered, again, self.now_ms)
-            self._close_if_done()
-
-    def _close_if_done(self) -> None:
-        if self.round is not None and len(self.round.done) == len(self.round.joined):
-            self.close_round()
-
-    def close_round(self) -> None:
-        """The round ends, whoever is not done."""
-        if self.round is not None:
-            self.rounds.append(self.round.close(self.now_ms))
-            self.round = None
 
 
 # One process of a timed group, and its consumer: when it polls, when it heartbeats, what waits for its next poll.
@@ -390,42 +146,27 @@ class Joined:
     returned: Subscription | None = None  # what its predecessor had sent, where a static member took back its seat
 
 
-@dataclass(slots=True)
-class TimedProcess(Polls):
-    """`rejoins` to `unsaid` wait for the next poll; `program` is what a poll is doing."""
+@dataclass(slots=True, kw_only=True)
+class TimedProcess(ClassicProcess):
+    """`must_rejoin` to `pending_callbacks` wait for the next poll; `program` is what a poll is doing."""
 
-    settings: Join
-    times: MemberTimes
-    consumer: Consumer
-    number: int
-    polled_ms: int
-    application: Application = field(init=False)
-    alive: bool = True
     running: Running = Running.ALL
     membership: Membership = Membership.UNJOINED
-    frozen: bool = False
-    frozen_rounds: int = 0
-    misses: int = 0
-    loses: bool = False
-    rejoins: bool = True
-    closes: bool = False
+    must_rejoin: bool = True
+    closing: bool = False
     afterwards: list[Act] = field(default_factory=list)  # once it has closed
     view: PartitionCounts | None = None  # learnt of, and not looked at yet
-    fallen: Error | None = None
+    pending_error: Error | None = None
     joined: Joined | None = None
-    given: tuple[TopicPartition, ...] | None = None
+    received_assignment: tuple[TopicPartition, ...] | None = None
     new_id: str | None = None
-    unsaid: tuple[Call, ...] = ()  # what it gave up, and has not called its listener for
+    pending_callbacks: tuple[Call, ...] = ()  # what it gave up, and has not called its listener for
     returned: Joined | None = None
     request: JoinRequest | None = None
     program: Program | None = None
-    poll_started_ms: int = 0
     join_started_ms: int | None = None  # onJoinPrepare, of a rebalance that goes on
     round: int = 0  # that it was answered in last
     heartbeats_since_ms: int = 0
-    commits_next_ms: int = 0
-    put_off_ms: int = 0
-    stopped_ms: int = 0
     held: tuple[TopicPartition, ...] = ()  # when it stopped
     program_due: Due | None = None
     poll_due: Due | None = None
@@ -433,24 +174,14 @@ class TimedProcess(Polls):
     too_late: Due | None = None  # max.poll.interval.ms
 
     @property
-    def name(self) -> str:
-        """Of the process."""
-        return self.settings.member
+    def runs(self) -> bool:
+        """Whether it polls and heartbeats."""
+        return self.alive and self.running is Running.ALL
 
-    @property
-    def instance_id(self) -> str | None:
-        """`group.instance.id`."""
-        return self.settings.group_instance_id
-
-    @property
-    def member_id(self) -> str | None:
-        """The id that it speaks under."""
-        return self.consumer.member_id
-
-    @property
-    def generation(self) -> int | None:
-        """Its generation."""
-        return self.consumer.generation
+    def freeze(self, rounds: int) -> None:
+        """Learn nothing more of topics, for so many rounds or until it is refreshed."""
+        ClassicProcess.freeze(self, rounds)
+        self.view = None
 
     @property
     def heartbeats(self) -> bool:
@@ -473,10 +204,6 @@ class TimedProcess(Polls):
         """Between two polls."""
         return self.times.processing_ms if self.consumer.owned else 0
 
-    def registered(self, member_id: str, sent: Subscription) -> Registered:
-        """What the coordinator knows of it after a JoinGroup."""
-        return Registered(self.name, member_id, self.settings.assignors, sent, self.instance_id)
-
     def last_heartbeat_ms(self, now_ms: int) -> int:
         """When the last heartbeat that it sent until now reaches the coordinator."""
         return self.times.last_heartbeat_ms(self.heartbeats_since_ms, now_ms)
@@ -487,8 +214,238 @@ class TimedProcess(Polls):
         return first_ms + max(-(-(now_ms - first_ms) // interval_ms), 1) * interval_ms
 
     def call_off(self) -> None:
-        """It does nothing more."""
-        for due in (self.program_due, self.poll_due, self.heartbeat_due, self.too_late):
-            if due is not None:
-                due.call_off()
+        """Call off everything that it would do."""
+        call_off(self.program_due, self.poll_due, self.heartbeat_due, self.too_late)
         self.program = self.program_due = self.poll_due = self.heartbeat_due = self.too_late = None
+
+
+# A timed group: its processes, its coordinator, its clock, and the record of what they did.
+
+
+@dataclass(slots=True)
+class OpenRound:
+    """A generation until all of its members have taken their assignments, or cannot any more."""
+
+    number: int
+    generation: int
+    assignor: str | None
+    leader: str | None
+    started_ms: int
+    unavailable: tuple[TopicPartition, ...]
+    joined: dict[str, tuple[TimedProcess, Protocol, tuple[TopicPartition, ...], int]]
+    plan: Plan = NOBODY
+    done: dict[str, tuple[bool, bool, int]] = field(default_factory=dict)  # answered, joins again, when
+
+    def close(self, now_ms: int) -> Round:
+        """Return the round as it ended."""
+        rows = []
+        for member_id, (process, protocol, owned, started_ms) in self.joined.items():
+            answered, again, ended_ms = self.done.get(member_id, (False, False, now_ms))
+            target, assigned = (each.get(member_id, ()) for each in (self.plan.target, self.plan.assigned))
+            row = process.name, member_id, protocol, owned, target, assigned, answered, again, started_ms, ended_ms
+            rows.append(MemberRound(*row))
+        return Round(
+            number=self.number,
+            generation=self.generation,
+            assignor=self.assignor,
+            leader=self.leader,
+            members=tuple(rows),
+            sets=self.plan.sets,
+            unavailable=self.unavailable,
+            started_ms=self.started_ms,
+            ended_ms=now_ms,
+            failure=self.plan.failure,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class TimedGroup(ClassicGroup[TimedProcess]):
+    """Everything about one group.
+
+    `poll` is what a process does in a poll, `expire` what becomes of a session that is over. `waiting` and `syncing`
+    are members whose JoinGroup, or SyncGroup, is not answered yet; `unsynced`: those who have not sent SyncGroup;
+    `pending`: ids given out that nobody has joined with.
+    """
+
+    times: Times
+    poll: Callable[[TimedGroup, TimedProcess], Program]
+    expire: Callable[[TimedGroup, str], None]
+    agenda: Agenda = field(default_factory=Agenda)
+    outages: Outages = field(default_factory=Outages)
+    empty: bool = True  # EMPTY: the next generation waits for those who may come
+    preparing: bool = False  # PREPARING_REBALANCE
+    completing: bool = False  # COMPLETING_REBALANCE
+    starting: bool = False  # waits for group.initial.rebalance.delay.ms
+    prepared_ms: int = 0
+    delay_left_ms: int = 0
+    newcomers: bool = False
+    waiting: dict[str, tuple[TimedProcess, JoinRequest]] = field(default_factory=dict)
+    syncing: dict[str, TimedProcess] = field(default_factory=dict)
+    unsynced: set[str] = field(default_factory=set)
+    pending: dict[str, Due] = field(default_factory=dict)
+    sessions: dict[str, Due] = field(default_factory=dict)
+    join_due: Due | None = None
+    sync_due: Due | None = None
+    round: OpenRound | None = None
+    begun: int = 0  # rounds
+    _seen: tuple[int, set[TopicPartition]] | None = None  # by `update_outages`: what was consumed then, and wanted
+
+    @property
+    def now_ms(self) -> int:
+        """The time on the clock."""
+        return self.agenda.now_ms
+
+    def accepts(self, process: TimedProcess) -> bool:
+        """Return whether an OffsetCommit of this process is taken: it is a member of this generation, and says so."""
+        stable = process.membership is Membership.STABLE and process.running is not Running.CUT_OFF
+        return stable and not self.fenced(process) and not isinstance(self.verdict(process), Error)
+
+    def verdict(self, process: TimedProcess) -> Error | bool:
+        """Return how a heartbeat is answered: an error, True for REBALANCE_IN_PROGRESS, or False."""
+        if process.member_id not in self.coordinator.members:
+            return Error.UNKNOWN_MEMBER_ID
+        if process.generation != self.coordinator.generation:
+            return Error.ILLEGAL_GENERATION
+        return self.preparing
+
+    def fenced(self, process: TimedProcess) -> bool:
+        """Return whether another process has taken its seat (FENCED_INSTANCE_ID)."""
+        seat = self.coordinator.static_seat(process.instance_id)
+        return seat is not None and seat.member_id != process.member_id
+
+    def open(self, name: str) -> TimedProcess:
+        """Return the process of this name, if it has not ended and does not close either."""
+        process = self.process_of(name)
+        if process.closing:
+            raise no_process(name)
+        return process
+
+    def running(self, name: str, to: str) -> TimedProcess:
+        """Return the process of this name; raise Fault(BAD_EVENT) if it stands still and cannot do what it is `to`."""
+        process = self.open(name)
+        if process.running is not Running.ALL:
+            raise Fault(BAD_EVENT, f"{name!r} is {process.running.value}; it cannot {to} before it resumes")
+        return process
+
+    def is_known(self, process: TimedProcess) -> bool:
+        """Return whether the group's metadata has the topics that a process subscribes to."""
+        return process.alive or process.member_id in self.coordinator.members
+
+    def learn(self, process: TimedProcess) -> None:
+        """Let a process see the topics that there are when it polls."""
+        if process.alive and not process.frozen:
+            process.view = self.topics
+            self.wake(process)
+
+    def react(self, process: TimedProcess, reaction: Reaction) -> None:
+        """Take what a consumer did; its calls are made when it polls."""
+        process.consumer, process.pending_callbacks = reaction.consumer, (*process.pending_callbacks, *reaction.calls)
+        process.must_rejoin |= reaction.joins
+        self.wake(process)
+
+    def update_outages(self) -> None:
+        """Note which partitions nobody consumes from now on, where that may have changed."""
+        wanted, changes = self.wanted(), self.ownership.changes
+        if self._seen is None or self._seen[0] != changes or self._seen[1] is not wanted:
+            self._seen = changes, wanted
+            self.outages.see(self.now_ms, wanted - self.ownership.held())
+
+    # Between a process and its coordinator
+
+    def send(self, process: TimedProcess, act: Act) -> None:
+        """Let a request reach the coordinator after half a round trip; that of a process that is cut off, never."""
+        if process.running is not Running.CUT_OFF:
+            self.agenda.after(process.times.to_broker_ms, act)
+
+    def answer(self, process: TimedProcess, act: Act) -> None:
+        """Let an answer reach the process after half a round trip, if it is there then."""
+
+        def arrive() -> AskingPlans | None:
+            return act() if process.alive and process.running is not Running.CUT_OFF else None
+
+        self.agenda.after(process.times.from_broker_ms, arrive)
+
+    def wake(self, process: TimedProcess) -> None:
+        """Something waits for the next poll of this process."""
+        if process.alive and process.program is None and process.poll_due is None and process.running is Running.ALL:
+            due_ms = process.next_poll_ms(self.now_ms)
+            process.poll_due = self.agenda.at(due_ms, partial(self._begin_poll, process))
+
+    def _begin_poll(self, process: TimedProcess) -> AskingPlans | None:
+        process.poll_due = None
+        return self.start(process, self.poll(self, process)) if process.running is Running.ALL else None
+
+    def start(self, process: TimedProcess, program: Program) -> AskingPlans:
+        """Let a process do this, now."""
+        process.read_on()
+        process.program = program
+        return self.resume(process)
+
+    def resume(self, process: TimedProcess) -> AskingPlans:
+        """Let a process go on with what it does, until it has to wait or is done."""
+        process.program_due, answer = None, None
+        while process.program is not None:
+            try:
+                item = process.program.send(answer)
+            except StopIteration:
+                process.program = None
+                return
+            answer = None
+            if not isinstance(item, int):
+                answer = yield item
+            elif item > 0:
+                process.program_due = self.agenda.after(item, partial(self.resume, process))
+                return
+
+    # Processes
+
+    def stop(self, process: TimedProcess, running: Running) -> None:
+        """Stop a process: it consumes nothing, whatever it believes to own."""
+        process.stopped_ms, process.running = self.now_ms, running
+        process.held = self.ownership.stop(process.name, self.now_ms)
+
+    def end(self, process: TimedProcess) -> None:
+        """End a process for good."""
+        self.stop(process, Running.STOPPED)
+        process.alive, process.membership = False, Membership.UNJOINED
+        process.call_off()
+        self.ended[process.name] = process.settings_now
+
+    # Rounds
+
+    def begin_round(self, joined: dict[str, tuple[TimedProcess, JoinRequest]]) -> None:
+        """Begin a generation; what is left of the last one ends."""
+        self.close_round()
+        self.begun += 1
+        rows = {
+            member_id: (process, process.consumer.protocol, tuple(sorted(process.consumer.owned)), request.started_ms)
+            for member_id, (process, request) in joined.items()
+        }
+        owned = {each for _, _, kept, _ in rows.values() for each in kept}
+        leader = self.coordinator.members.get(self.coordinator.leader or "")
+        self.round = OpenRound(
+            number=self.begun,
+            generation=self.coordinator.generation,
+            assignor=self.coordinator.assignor,
+            leader=None if leader is None else leader.process,
+            started_ms=self.prepared_ms,
+            unavailable=self.unowned([owned]),
+            joined=rows,
+        )
+        self._close_if_done()
+
+    def done(self, member_id: str | None, *, answered: bool, again: bool) -> None:
+        """Note that a member of the round has taken its assignment, or will not."""
+        if self.round is not None and member_id in self.round.joined and member_id not in self.round.done:
+            self.round.done[member_id] = (answered, again, self.now_ms)
+            self._close_if_done()
+
+    def _close_if_done(self) -> None:
+        if self.round is not None and len(self.round.done) == len(self.round.joined):
+            self.close_round()
+
+    def close_round(self) -> None:
+        """End the round, even if some are not done."""
+        if self.round is not None:
+            self.rounds.append(self.round.close(self.now_ms))
+            self.round = None

@@ -6,35 +6,32 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.application import Applications
-from groupledger.core.protocol.apply_event import new_consumer
+from groupledger.core.protocol.classic_group import CLASSIC_EVENTS, EventTable, new_consumer
 from groupledger.core.protocol.client_api import Times
-from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
 from groupledger.core.protocol.coordinator import Coordinator
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.ownership import Records
-from groupledger.core.protocol.refusals import (
-    BAD_EVENT,
-    alive,
-    ended,
-    no_expiry,
-    no_process,
-    require_new,
-    require_topic_names,
-)
+from groupledger.core.protocol.refusals import BAD_EVENT, ended, no_expiry, require_topic_names
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settings_json import write_settings
 from groupledger.core.protocol.settlement import MemberRound, Round, Settlement, TimedEnd
+from groupledger.core.protocol.simulated_group import Applications
 from groupledger.core.protocol.timed import coordination, polling
 from groupledger.core.protocol.timed.polling import poll
-from groupledger.core.protocol.timed.timed_group import AskingPlans, Membership, Running, TimedGroup, TimedProcess
+from groupledger.core.protocol.timed.timed_group import (
+    AskingPlans,
+    Membership,
+    Running,
+    TimedGroup,
+    TimedProcess,
+    call_off,
+)
 
 TimedPlay = Generator[Question, Plan, list[Settlement]]
 MOST_MOMENTS = 10_000
@@ -59,10 +56,10 @@ def play_timed(
     for event, following in zip(events, [*events[1:], None], strict=False):  # of no event none
         yield from _until(group, event.at_ms)
         _recover(group)
-        asking = happen(group, event)
+        asking = apply_event(group, event)
         if asking is not None:
             yield from asking
-        group.see()
+        group.update_outages()
         yield from _until(group, None if following is None else following.at_ms)
         settlements.append(_settlement(group, event))
     return settlements
@@ -71,16 +68,24 @@ def play_timed(
 def timed_group(
     script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
 ) -> TimedGroup:
-    """A group before anything has happened to it."""
+    """Return a group before its first event."""
     times = script.times or Times()
     rate = times.records_per_second
     records = None if rate is None else Records(rate)
     if records is not None:
         records.set_topics(script.topics, 0)
     coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
-    topics = dict(script.topics)
     return TimedGroup(
-        topics, script.form, script.pace, times, custom, coordinator, poll, coordination.expire, applications, records
+        topics=dict(script.topics),
+        form=script.form,
+        pace=script.pace,
+        times=times,
+        custom=custom,
+        coordinator=coordinator,
+        poll=poll,
+        expire=coordination.expire,
+        applications=applications,
+        records=records,
     )
 
 
@@ -108,7 +113,7 @@ def require_consumer_times(script: Script) -> None:
     require_one_timeout(script.events)
     for event in script.events:
         if isinstance(event, e.Expire):
-            raise no_expiry(event)
+            no_expiry(script, event)
     times = script.times or Times()
     for of in (times.each, *times.of.values()):
         if of.processing_ms >= of.rebalance_timeout_ms:
@@ -143,7 +148,7 @@ def _until(group: TimedGroup, end_ms: int | None) -> Generator[Question, Plan, N
         asking = act()
         if asking is not None:
             yield from asking
-        group.see()
+        group.update_outages()
     if end_ms is not None:
         group.agenda.now_ms = max(group.now_ms, end_ms)
     group.catch_up()
@@ -181,148 +186,108 @@ def _recover(group: TimedGroup) -> None:
 
 def _settlement(group: TimedGroup, event: e.Event) -> Settlement:
     group.all_read_on()
-    now_ms = group.now_ms
-    outages, waited = group.outages.take(now_ms)
-    owners = group.owners()
-    rounds, calls, refused = tuple(group.rounds), tuple(group.calls), group.refused
-    group.rounds, group.calls, group.refused = [], [], None
-    consumed, doubly = group.ownership.consumed(), group.ownership.take_double_owners()
-    return Settlement(
-        event=event,
-        rounds=rounds,
-        calls=calls,
-        owners=owners,
-        unowned=tuple(sorted(group.wanted() - owners.keys())),
-        failure=group.failure,
-        refused=refused,
-        topics=group.topics,
-        running={
-            each.name: each.number for each in group.processes.values() if each.alive and each.running is Running.ALL
-        },
-        consumed=consumed,
-        double_owners=tuple(each for each in doubly if exists(each.partition, group.topics)),
-        unavailable_ms=waited,
-        timed=TimedEnd(
-            at_ms=now_ms,
-            rebalancing=group.preparing or group.completing or group.agenda.next_ms() is not None,
-            outages=outages,
-            read=None if group.records is None else group.records.found(now_ms),
-        ),
-    )
+    outages, waited = group.outages.take(group.now_ms)
+    rounds, group.rounds = tuple(group.rounds), []
+    rebalancing = group.preparing or group.completing or group.agenda.next_ms() is not None
+    read = None if group.records is None else group.records.found(group.now_ms)
+    timed = TimedEnd(group.now_ms, rebalancing, outages, read)
+    return group.settlement(event, waited, timed, rounds=rounds)
 
 
 # What an event does to a timed group, at its own moment.
 
 
-def happen(group: TimedGroup, event: e.Event) -> AskingPlans | None:
-    """Let an event happen; raises Fault as `core.protocol.happening.happen` does.
+def apply_event(group: TimedGroup, event: e.Event) -> AskingPlans | None:
+    """Apply an event; raise Fault as `core.protocol.rounds.apply_event` does.
 
     What comes to a process while it closes to start again, or is to start one that still closes, waits for that.
     """
     group.ownership.begin_step()
     process = group.processes.get(getattr(event, "member", ""))
     if process is not None and _waits(process, event):
-        process.afterwards.append(partial(happen, group, event))
+        process.afterwards.append(partial(apply_event, group, event))
         return None
-    found: AskingPlans | None = HAPPENS[type(event)](group, event)
+    found: AskingPlans | None = EVENTS[type(event)](group, event)
     return found
 
 
 def _waits(process: TimedProcess, event: e.Event) -> bool:
-    closes = process.alive and process.closes and not isinstance(event, e.Crash)
+    closes = process.alive and process.closing and not isinstance(event, e.Crash)
     return closes and (bool(process.afterwards) or isinstance(event, e.Join | e.Restart))
 
 
-def _join(group: TimedGroup, event: e.Join) -> None:
-    require_new(group.processes, event.member)
-    _start(group, event)
-
-
 def _start(group: TimedGroup, settings: e.Join) -> None:
-    """A process subscribes, and polls for the first time."""
+    """Start a process, which subscribes and polls for the first time."""
+    group.require_new(settings.member)
     require_topic_names(settings.topics)
     consumer = new_consumer(settings, group.topics, group.form, group.custom)
     group.born[settings.member] += 1
-    times = group.times.member(settings.member)
-    process = TimedProcess(replace(settings, seat=None), times, consumer, group.born[settings.member], group.now_ms)
-    process.application = group.application(process, partial(coordination.accepts_commits, group, process))
-    process.commits_next_ms = group.now_ms + group.commits_every_ms
+    process = TimedProcess(settings=replace(settings, seat=None), consumer=consumer, number=group.born[settings.member])
+    group.begin(process)
     group.processes.pop(settings.member, None)
     group.processes[settings.member] = process
     if settings.seat is not None:
-        _go_on_as_recorded(group, process, settings.seat)
+        group.coordinator.require_common_assignor(process.name, process.settings.assignors)
+        process.membership, process.must_rejoin, process.heartbeats_since_ms = Membership.STABLE, False, group.now_ms
+        group.empty = False
+        group.take_recorded(process, settings.seat)
     group.wake(process)
 
 
-def _go_on_as_recorded(group: TimedGroup, process: TimedProcess, seat: e.RecordedSeat) -> None:
-    """Seat a member of the current generation: it holds what it was assigned, and heartbeats from now on."""
-    group.coordinator.require_common_assignor(process.name, process.settings.assignors)
-    process.consumer, sent = c.take_recorded(process.consumer, seat, group.coordinator.generation)
-    group.coordinator.seat_recorded(process.registered(seat.member_id, sent), seat)
-    process.membership, process.rejoins, process.heartbeats_since_ms = Membership.STABLE, False, group.now_ms
-    group.empty = False
-    if seat.leads:
-        group.planned_view = process.consumer.view
-    process.application.begin_with(seat.assigned, process, group.calls, group.now_ms)
-    group.ownership.take(process.name, seat.assigned, group.now_ms)
-
-
 def _leave(group: TimedGroup, event: e.Leave) -> AskingPlans | None:
-    process = _running(group, event.member, "leave")
+    process = group.running(event.member, "leave")
     return _close(group, process)
 
 
 def _close(group: TimedGroup, process: TimedProcess) -> AskingPlans | None:
     """At once, or when the callback returns that it is in."""
-    process.closes = True
+    process.closing = True
     return group.start(process, polling.close(group, process)) if process.program is None else None
 
 
 def _crash(group: TimedGroup, event: e.Crash) -> None:
-    process = alive(group.processes, event.member)
+    process = group.process_of(event.member)
     coordination.go_silent(group, process)
     group.end(process)
 
 
 def _pause(group: TimedGroup, event: e.Pause) -> None:
-    process = _running(group, event.member, "pause")
+    process = group.running(event.member, "pause")
     coordination.go_silent(group, process)
     _halt(group, process, Running.STOPPED)
 
 
 def _hang(group: TimedGroup, event: e.Hang) -> None:
     """Its next poll does not come: `max.poll.interval.ms` after the last one it leaves the group."""
-    process = _running(group, event.member, "hang")
+    process = group.running(event.member, "hang")
     due_ms = process.last_poll_ms(group.now_ms) + process.times.rebalance_timeout_ms
     _halt(group, process, Running.HUNG)
     process.too_late = group.agenda.at(due_ms, partial(polling.leave_late, group, process))
 
 
 def _halt(group: TimedGroup, process: TimedProcess, running: Running) -> None:
-    """It does nothing, be it in a callback, until it goes on."""
+    """Halt a process, even in a callback, until it resumes."""
     group.stop(process, running)
-    for due in (process.program_due, process.poll_due, process.too_late):
-        if due is not None:
-            due.call_off()
+    call_off(process.program_due, process.poll_due, process.too_late)
     process.poll_due = None
 
 
 def _cut_off(group: TimedGroup, event: e.CutOff) -> None:
-    process = _running(group, event.member, "be cut off")
+    process = group.running(event.member, "be cut off")
     coordination.go_silent(group, process)
     process.running, process.stopped_ms = Running.CUT_OFF, group.now_ms
 
 
 def _resume(group: TimedGroup, event: e.Resume) -> None:
-    """It goes on where it stood; its next heartbeat, sent at once, says whether the group went on without it."""
-    process = _open(group, event.member)
+    """Let a process continue; its next heartbeat, sent at once, shows whether the group continued without it."""
+    process = group.open(event.member)
     was, process.running = process.running, Running.ALL
     if was is Running.ALL:
         raise Fault(BAD_EVENT, f"{event.member!r} runs; expected one that is paused, hangs or is cut off")
     stood_ms = group.now_ms - process.stopped_ms
     if was is Running.CUT_OFF:
         if process.membership in (Membership.JOINING, Membership.SYNCING):
-            process.membership, process.rejoins = Membership.UNJOINED, True
+            process.membership, process.must_rejoin = Membership.UNJOINED, True
             process.returned, process.request = None, None
     else:
         polled_ms = process.last_poll_ms(process.stopped_ms)
@@ -330,15 +295,15 @@ def _resume(group: TimedGroup, event: e.Resume) -> None:
         if group.now_ms - polled_ms >= process.times.rebalance_timeout_ms:
             polling.leave_late(group, process)
     _heartbeat_at_once(group, process)
-    at_once = process.times.round_trip_ms == 0 and isinstance(coordination.verdict(group, process), c.Error)
-    if was is not Running.CUT_OFF and process.fallen is None and not at_once:
+    at_once = process.times.round_trip_ms == 0 and isinstance(group.verdict(process), c.Error)
+    if was is not Running.CUT_OFF and process.pending_error is None and not at_once:
         group.ownership.take(process.name, process.held, group.now_ms)
     process.held = ()
     group.wake(process)
 
 
 def _go_on(group: TimedGroup, process: TimedProcess, stood_ms: int) -> None:
-    """What was left of its work, or of the callback that it was in, is still to be done."""
+    """Continue with what was left of its work, or of the callback that it was in."""
     if process.program is None:
         process.polled_ms += stood_ms
     elif process.program_due is not None:
@@ -351,11 +316,6 @@ def _heartbeat_at_once(group: TimedGroup, process: TimedProcess) -> None:
         coordination.stop_heartbeats(process)
         process.heartbeats_since_ms = group.now_ms
         group.send(process, partial(coordination.heartbeat, group, process))
-
-
-def _expire(group: TimedGroup, event: e.Expire) -> None:
-    del group
-    raise no_expiry(event)
 
 
 def _restart(group: TimedGroup, event: e.Restart) -> AskingPlans | None:
@@ -375,108 +335,14 @@ def _start_again(group: TimedGroup, name: str) -> None:
     _start(group, ended(group.ended, name))
 
 
-def _subscribe(group: TimedGroup, event: e.Subscribe) -> None:
-    require_topic_names(event.topics)
-    process = _running(group, event.member, "subscribe")
-    reaction = c.change_subscription(process.consumer, event.topics, known=event.known)
-    process.consumer, process.unsaid = reaction.consumer, (*process.unsaid, *reaction.calls)
-    process.rejoins |= reaction.joins
-    group.wake(process)
-
-
-def _set_partitions(group: TimedGroup, event: e.SetPartitions) -> None:
-    require_topic_names([event.topic])
-    group.topics = {**group.topics, event.topic: event.partitions}
-    _tell(group, event.topic)
-
-
-def _delete_topic(group: TimedGroup, event: e.DeleteTopic) -> None:
-    group.topics = {topic: count for topic, count in group.topics.items() if topic != event.topic}
-    _tell(group, event.topic)
-
-
-def _tell(group: TimedGroup, topic: str) -> None:
-    """A client's metadata has the topics that somebody of its group subscribes to, with a pattern all; it sees them
-    when it polls.
-    """
-    if group.records is not None:
-        group.all_read_on()
-        group.records.set_topics(group.topics, group.now_ms)
-    members = group.coordinator.members
-    there = [each for each in group.processes.values() if each.alive or each.consumer.member_id in members]
-    known = any(topic in each.consumer.topics for each in there)
-    for process in group.processes.values():
-        if known or process.consumer.subscribes(topic):
-            _learn(group, process)
-
-
-def _learn(group: TimedGroup, process: TimedProcess) -> None:
-    if process.alive and not process.frozen:
-        process.view = group.topics
-        group.wake(process)
-
-
-def _freeze(group: TimedGroup, event: e.FreezeMetadata) -> None:
-    process = _open(group, event.member)
-    process.frozen, process.frozen_rounds, process.view = True, event.rounds, None
-
-
-def _refresh(group: TimedGroup, event: e.RefreshMetadata) -> None:
-    process = _open(group, event.member)
-    process.frozen = False
-    _learn(group, process)
-
-
-def _miss(group: TimedGroup, event: e.MissAssignment) -> None:
-    _open(group, event.member).misses = 1 + event.after
-
-
-def _lose(group: TimedGroup, event: e.LoseAssignment) -> None:
-    _open(group, event.member).loses = True
-
-
-def _miss_topic(group: TimedGroup, event: e.MissTopic) -> None:
-    require_topic_names([event.topic])
-    group.missing.miss(event.topic, event.rounds)
-
-
-def _wait(group: TimedGroup, event: e.Wait) -> None:
-    """Time has passed already."""
-
-
-def _running(group: TimedGroup, name: str, what: str) -> TimedProcess:
-    process = _open(group, name)
-    if process.running is not Running.ALL:
-        told = f"{name!r} is {process.running.value}; it cannot {what} before it resumes"
-        raise Fault(BAD_EVENT, told)
-    return process
-
-
-def _open(group: TimedGroup, name: str) -> TimedProcess:
-    """The process, if it does not close either."""
-    process = alive(group.processes, name)
-    if process.closes:
-        raise no_process(name)
-    return process
-
-
-HAPPENS: dict[type[e.Event], Callable[[TimedGroup, Any], AskingPlans | None]] = {
-    e.Join: _join,
+EVENTS: EventTable = CLASSIC_EVENTS | {
+    e.Join: _start,
     e.Leave: _leave,
     e.Crash: _crash,
     e.Pause: _pause,
     e.Hang: _hang,
     e.CutOff: _cut_off,
     e.Resume: _resume,
-    e.Expire: _expire,
+    e.Expire: no_expiry,
     e.Restart: _restart,
-    e.Subscribe: _subscribe,
-    e.SetPartitions: _set_partitions,
-    e.DeleteTopic: _delete_topic,
-    e.FreezeMetadata: _freeze,
-    e.RefreshMetadata: _refresh,
-    e.MissAssignment: _miss,
-    e.LoseAssignment: _lose,
-    e.MissTopic: _miss_topic,
-    e.Wait: _wait,
 }

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
 from groupledger.core.custom.group import TopicPartition
 from groupledger.core.protocol import consumer as classic
-from groupledger.core.protocol.application import Application, Applications, Polls, ReadingGroup, make_application
-from groupledger.core.protocol.client_api import LISTENER, Call, Callback, MemberTimes, Times, member_times
+from groupledger.core.protocol.client_api import Call, Callback
 from groupledger.core.protocol.consumer import exists
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.consumer_state import (
@@ -33,9 +30,8 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
 )
 from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, TopicIdPartitionSet
 from groupledger.core.protocol.events import GroupProtocol, Join
-from groupledger.core.protocol.ownership import Gap, LiveOwnership, Records
-from groupledger.core.protocol.settlement import MemberCall, Pace
-from groupledger.core.rebalance.step import Form
+from groupledger.core.protocol.ownership import Gap
+from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
 
 
 class QueueEntry(NamedTuple):
@@ -48,290 +44,6 @@ class QueueEntry(NamedTuple):
     due: EntryKind
     wakes: int
     payload: Any = None
-
-
-@dataclass(slots=True)
-class Play(ReadingGroup):
-    """Everything about one group. `calls`, `heartbeats` and `targets` are those since the last `take`.
-
-    `times`: of its processes, where the script has some; then `records` are counted, if they have a rate. `overlaps`:
-    events come before the last one has settled. `is_classic`:
-    the last member of the consumer protocol is gone, and the group goes on as a classic one.
-    """
-
-    group: ConsumerGroup
-    pace: Pace
-    form: Form
-    new_id: Callable[[str], str]
-    processes: dict[str, Process] = field(default_factory=dict)
-    ownership: LiveOwnership = field(default_factory=LiveOwnership)
-    born: Counter[str] = field(default_factory=Counter)
-    ended: dict[str, Join] = field(default_factory=dict)
-    calls: list[MemberCall] = field(default_factory=list)
-    heartbeats: list[HeartbeatRow] = field(default_factory=list)
-    targets: list[TargetRow] = field(default_factory=list)
-    reconciled: list[Reconciled] = field(default_factory=list)
-    queue: list[QueueEntry] = field(default_factory=list)
-    clock_ms: int = 0
-    settled_ms: int = 0
-    wanted_before: frozenset[TopicPartition] = frozenset()
-    returning: Join | None = None
-    refused: str | None = None
-    failure: str | None = None
-    is_classic: bool = False
-    times: Times | None = None
-    records: Records | None = None
-    applications: Applications | None = None
-    overlaps: bool = False
-    nobody_since: dict[TopicPartition, int] = field(default_factory=dict)
-    partition_counts: Mapping[str, int] = field(default_factory=dict)
-    _order: Iterator[int] = field(default_factory=count)
-
-    @property
-    def now_ms(self) -> int:
-        """What the clock says."""
-        return self.clock_ms
-
-    def begin(self, process: Process) -> None:
-        """Start a process."""
-        self._set_clocks(process)
-        process.application = make_application(self, process, partial(self.accepts, process), self.applications)
-        process.commits_next_ms = self.clock_ms + self.commits_every_ms
-        self.processes[process.name] = process
-
-    def go_on(self, process: Process, before: Polls) -> None:
-        """Continue a classic process in this group, which was a classic one (`before`: the process in that one)."""
-        self._set_clocks(process)
-        process.application, process.commits_next_ms = before.application, before.commits_next_ms
-        self.adopt(process)
-
-    def adopt(self, process: Process) -> None:
-        """Take in a process that has an application already."""
-        process.application.move(self, process, partial(self.accepts, process))
-        self.processes[process.name] = process
-
-    def _set_clocks(self, process: Process) -> None:
-        process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
-        process.polled_ms = self.clock_ms
-
-    def change_topics(self) -> None:
-        """The cluster has other topics, and these partitions alone are there."""
-        self.all_read_on()
-        self.partition_counts = self.group.topics.counts
-        if self.records is not None:
-            self.records.set_topics(self.partition_counts, self.clock_ms)
-
-    def accepts(self, process: Process) -> bool:
-        """Whether the coordinator takes a commit of a process: it is a member, and within reach."""
-        member = self.group.members.get(process.member_id or "")
-        return process.talks and member is not None and member.epoch != LEFT_STATIC and process.fallen is None
-
-    def commit(self, process: Process) -> None:
-        """Commit before a reconciliation or a close, if the process commits by itself."""
-        process.read_on()
-        if self.commits_every_ms:
-            process.application.commit()
-            process.commits_next_ms = self.clock_ms + self.commits_every_ms
-
-    def put(self, process: Process, due: EntryKind, after_ms: int = 0, payload: Any = None) -> None:
-        """Put something that a process will do into the queue."""
-        at_ms = self.clock_ms + after_ms
-        heapq.heappush(
-            self.queue, QueueEntry(at_ms, next(self._order), process.name, process.number, due, process.wakes, payload)
-        )
-
-    def send_soon(self, process: Process, after_ms: int = 0) -> None:
-        """The next heartbeat of a process is then, and not when it was to be."""
-        process.wakes += 1
-        process.next_send_ms = self.clock_ms + after_ms
-        self.put(process, EntryKind.SEND, after_ms)
-
-    def send_next(self, process: Process) -> None:
-        """The next heartbeat comes an interval after this one."""
-        self.send_soon(process, self.interval_ms(process))
-
-    def interval_ms(self, process: Process) -> int:
-        """Between two heartbeats of a process."""
-        if process.client is None:
-            return process.times.heartbeat_interval_ms
-        return self.group.settings.heartbeat_interval_ms
-
-    def of(self, entry: QueueEntry) -> Process | None:
-        """The process of an entry that still counts."""
-        process = self.processes.get(entry.name)
-        if process is None or not process.alive or process.number != entry.number:
-            return None
-        return None if entry.due is EntryKind.SEND and entry.wakes != process.wakes else process
-
-    def note(self, process: Process, call: Call) -> None:
-        """A call has returned: who consumes what, and since when."""
-        self.ownership.begin_step()
-        row = len(self.calls), 0, process.name, process.member_id, call, process.since_ms, self.clock_ms
-        who = process.generation, process.settings.group_instance_id, process.number
-        self.calls.append(MemberCall(*row, *who))
-        if call.callback is Callback.ASSIGNED and not process.resumes:  # who resumes asks first whether it is a member
-            counts = self.group.topics.counts
-            self.ownership.take(process.name, [each for each in call.partitions if exists(each, counts)], self.clock_ms)
-        elif call.callback in LISTENER - {Callback.ASSIGNED}:
-            self.ownership.give_up(process.name, call.partitions, self.clock_ms)
-
-    def stop(self, process: Process) -> None:
-        """A process stands still: it consumes nothing, whatever it believes to own."""
-        process.read_on()
-        process.talks = process.cut_off = process.hung = False
-        self.ownership.begin_step()
-        self.ownership.stop(process.name, self.clock_ms)
-
-    def end(self, process: Process) -> None:
-        """A process is no more."""
-        self.stop(process)
-        process.alive = False
-        process.steps = process.doing = process.turns = process.too_late_ms = None
-        self.ended[process.name] = process.settings_now
-
-    def refuse(self, process: Process, error: Refusal, message: str) -> None:
-        """End a process that the coordinator refuses, and keep the reason."""
-        self.refused = f"{error}: {message}"
-        self.end(process)
-
-    def owned(self, process: Process) -> tuple[TopicPartition, ...]:
-        """What a process believes to own."""
-        if process.client is not None:
-            return self.group.partitions(process.client.owns)
-        return () if process.consumer is None else tuple(sorted(process.consumer.owned))
-
-    def consumed(self, process: Process) -> tuple[TopicPartition, ...]:
-        """What a process can consume of it: nothing of a topic that is gone, be there another one of its name."""
-        if process.client is None:
-            return self.owned(process)
-        return self.group.living_partitions(process.client.owns)
-
-    def is_seated(self, process: Process) -> bool:
-        """Whether a process talks and polls, and is a member."""
-        return (
-            process.talks
-            and not process.hung
-            and process.generation is not None
-            and process.member_id in self.group.members
-        )
-
-    def owners(self) -> dict[TopicPartition, str]:
-        """Who owns each partition, of those who talk and are members."""
-        seated = (each for each in self.processes.values() if self.is_seated(each))
-        return dict(sorted((partition, each.name) for each in seated for partition in self.consumed(each)))
-
-    def wanted(self) -> frozenset[TopicPartition]:
-        """Partitions of existing topics that a member subscribes to."""
-        counts = self.group.topics.counts
-        names = self.group.subscribed_topics()
-        return frozenset(TopicPartition(name, number) for name in names for number in range(counts.get(name, 0)))
-
-    def gaps(self, event_ms: int) -> dict[TopicPartition, list[Gap]]:
-        """When nobody consumed what is wanted: since the last settlement, or the event that made it wanted."""
-        wanted = self.wanted()
-        before, then = wanted & self.wanted_before, wanted - self.wanted_before
-        found = self.ownership.gaps(before, self.settled_ms, self.clock_ms)
-        return found | self.ownership.gaps(then, event_ms, self.clock_ms)
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether there is no member, and no process that is about to be one."""
-        return not self.group.members and not self.talking
-
-    @property
-    def has_talking_clients(self) -> bool:
-        """Whether a process of the consumer protocol talks."""
-        return any(each.client is not None for each in self.talking)
-
-    @property
-    def talking(self) -> list[Process]:
-        """Processes that talk, in the order in which they were started."""
-        return [each for each in self.processes.values() if each.talks]
-
-    def is_quiet(self) -> bool:
-        """Whether nothing more comes by itself but heartbeats without news, and time-outs of those who are silent."""
-        talking, group = self.talking, self.group
-        if group.timer_ms is not None:
-            return False
-        if not talking:
-            return True
-        if group.epoch > group.assignment_epoch:
-            return False
-        news = group.has_other_topics or group.resolved.is_stale(group.members.values(), group.topics.created)
-        if news and self.has_talking_clients:  # classic heartbeats look for no new topics
-            return False
-        return all(self._is_settled(each) for each in talking)
-
-    def _is_settled(self, process: Process) -> bool:
-        if process.hung:
-            return self._is_waiting(process)
-        if process.steps is not None or process.closing or process.fallen or process.hears_news or process.resumes:
-            return False
-        if process.client is not None and (process.client.has_news or not process.client.reconciled):
-            return False
-        member = self.group.members.get(process.member_id or "")
-        if member is None or member.epoch != self.group.assignment_epoch or member.epoch != process.generation:
-            return False
-        if member.state is MemberState.UNRELEASED_PARTITIONS:
-            waits_for = self.silent_members() | {each.member_id for each in self.processes.values() if each.hung}
-            return all(self.group.blockers(member, each) & waits_for for each in self.group.missing(member))
-        return member.state is MemberState.STABLE
-
-    def _is_waiting(self, process: Process) -> bool:
-        """Whether heartbeats of a process that hangs bring nothing new: it is fenced, or has to revoke, or is done."""
-        member = self.group.members.get(process.member_id or "")
-        if member is None or process.is_out:
-            return process.is_out
-        return member.epoch == self.group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS
-
-    def silent_members(self) -> set[str]:
-        """Member ids of those who say nothing: no process speaks under them."""
-        heard = (each for each in self.talking if not (each.hung and each.fallen))
-        return self.group.members.keys() - {each.member_id for each in heard}
-
-    def next_time_out(self) -> tuple[int, str] | None:
-        """The first member whose time is over, and when: it is fenced, or polled too late and leaves."""
-        return min([*self._fenced(self.group.members), *self._polls_too_late()], default=None)
-
-    def silent_time_out(self) -> tuple[int, str] | None:
-        """The first of those that nothing is heard of, or that hang."""
-        hung = [each.member_id or "" for each in self.processes.values() if each.hung]
-        revokes = [(self.group.revocation_ends_ms(each), each) for each in hung if each in self.group.revoking_since_ms]
-        return min([*self._fenced(self.silent_members()), *self._polls_too_late(), *revokes], default=None)
-
-    def _fenced(self, members: Iterable[str]) -> list[tuple[int, str]]:
-        return [(self.group.deadline(each), each) for each in members]
-
-    def _polls_too_late(self) -> list[tuple[int, str]]:
-        processes = self.processes.values()
-        return [(each.too_late_ms, each.member_id or "") for each in processes if each.too_late_ms is not None]
-
-    def next_ms(self) -> int | None:
-        """When the next thing happens, a time-out or an entry of the queue."""
-        time_out, timer_ms = self.next_time_out(), self.group.timer_ms
-        found = [each for each in (timer_ms, None if time_out is None else time_out[0]) if each is not None]
-        return min([*found, *(each.at_ms for each in self.queue[:1])], default=None)
-
-    def move_clock(self, to_ms: int) -> None:
-        """Time passes, and records are read in it."""
-        self.clock_ms = max(self.clock_ms, to_ms)
-        self.catch_up()
-
-    def round_trip_ms(self, process: Process) -> int:
-        """From a heartbeat to its answer."""
-        return self.pace.round_ms if self.times is None else process.times.round_trip_ms
-
-    def skip_to(self, until_ms: int) -> None:
-        """Let time pass in which nothing but heartbeats without news is sent."""
-        self.move_clock(until_ms)
-        for process in self.talking:
-            interval_ms, next_ms = self.interval_ms(process), process.next_send_ms
-            if next_ms >= self.clock_ms or process.steps is not None or process.member_id is None:
-                continue
-            next_ms += -(-(self.clock_ms - next_ms) // interval_ms) * interval_ms
-            if process.member_id in self.group.members:
-                self.group.heard_ms[process.member_id] = next_ms - interval_ms
-            self.send_soon(process, next_ms - self.clock_ms)
 
 
 # A process of a consumer group: its consumer, of either protocol, and what it is doing right now.
@@ -364,32 +76,25 @@ Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatRespons
 
 
 HEARTBEATS_DURING = frozenset({Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED})
-"""Calls of a classic process that is a member: heartbeats stop at subscriptionUserData, and when it has fallen out."""
+"""Calls of a classic process that is a member: heartbeats stop at subscriptionUserData, and when it fell out."""
 
 
-@dataclass(slots=True)
-class Process(Polls):
+@dataclass(slots=True, kw_only=True)
+class Process(SimulatedProcess):
     """One process. `alive`: it has not ended; `talks`: nor does it stand still, and the coordinator hears of it.
 
     It has a `client` of the consumer protocol or a `consumer` of the classic one. `steps` are under way, the call that
     it is in began at `since_ms`, and `turns` is what is left of it. `taking`: what it is given in that call, and owns
     once it has returned; `giving`: what it has given up then. `reconciling_ms`: when it began to take a new assignment.
-    `fallen`, `closing`: what it does after the call; `falls`: it has begun to lose all. `rejoins`: it was told to join
-    (again) while it was in a call, in the classic protocol. `awaits`: an answer that is on its way, before which
+    `pending_error`, `closing`: what it does after the call; `falls`: it has begun to lose all. `must_rejoin`: it
+    is to join again after a call, in the classic protocol. `awaits`: an answer that is on its way, before which
     it sends no heartbeat.
     `wakes`: those of its entries in the queue count that bear this number. `hung`: it polls no more, and leaves by
     itself at `too_late_ms`. `cut_off`: it polls, and its coordinator is out of reach. `leaves`: it closes.
     """
 
-    settings: Join
-    number: int
-    times: MemberTimes = field(default_factory=MemberTimes)
-    application: Application = field(init=False)
     client: ConsumerClient | None = None
-    consumer: classic.Consumer | None = None
-    alive: bool = True
     talks: bool = True
-    misses: int = 0
     resumes: bool = False  # until its next answer
     steps: Steps | None = None
     doing: Call | None = None
@@ -398,18 +103,13 @@ class Process(Polls):
     cut_off: bool = False
     seated: bool = False  # when the call began that it is in
     too_late_ms: int | None = None
-    stopped_ms: int = 0
-    polled_ms: int = 0
-    poll_started_ms: int = 0
-    commits_next_ms: int = 0
-    put_off_ms: int = 0
     since_ms: int = 0
     taking: TopicIdPartitionSet = NO_PARTITIONS
     giving: TopicIdPartitionSet = NO_PARTITIONS
     reconciling_ms: int | None = None
-    fallen: classic.Error | None = None
+    pending_error: classic.Error | None = None
     falls: bool = False
-    rejoins: bool = False
+    must_rejoin: bool = False
     closing: bool = False
     awaits: HeartbeatResponse | None = None
     sends_again: bool = False
@@ -420,16 +120,10 @@ class Process(Polls):
     afterwards: list[Callable[[], None]] = field(default_factory=list)  # once it has closed
 
     @property
-    def name(self) -> str:
-        """Of the process."""
-        return self.settings.member
-
-    @property
     def member_id(self) -> str | None:
         """The id that it speaks under."""
-        if self.client is not None:
-            return self.client.member_id
-        return None if self.consumer is None else self.consumer.member_id
+        speaker = self.client or self.consumer
+        return None if speaker is None else speaker.member_id
 
     @property
     def generation(self) -> int | None:
@@ -439,14 +133,14 @@ class Process(Polls):
         return None if self.consumer is None else self.consumer.generation
 
     @property
-    def instance_id(self) -> str | None:
-        """`group.instance.id`."""
-        return self.settings.group_instance_id
+    def runs(self) -> bool:
+        """Whether it polls and heartbeats."""
+        return self.talks and not self.hung
 
     @property
     def is_out(self) -> bool:
         """Whether it knows that it is no member, until it has lost all."""
-        return self.falls or self.fallen is not None
+        return self.falls or self.pending_error is not None
 
     @property
     def hears_news(self) -> bool:
@@ -498,6 +192,238 @@ class Process(Polls):
         if self.consumer is not None:
             return self.settings.subscribed(self.consumer.named, self.consumer.pattern)
         return self.settings
+
+
+# The group.
+
+
+@dataclass(slots=True, kw_only=True)
+class CoordinatedGroup(SimulatedGroup[Process]):
+    """Everything about one group. `heartbeats` and `targets` are those since the last `take`.
+
+    `is_classic`: the last member of the consumer protocol is gone, and the group goes on as a classic one.
+    """
+
+    group: ConsumerGroup
+    new_id: Callable[[str], str]
+    heartbeats: list[HeartbeatRow] = field(default_factory=list)
+    targets: list[TargetRow] = field(default_factory=list)
+    reconciled: list[Reconciled] = field(default_factory=list)
+    queue: list[QueueEntry] = field(default_factory=list)
+    wanted_before: frozenset[TopicPartition] = frozenset()
+    is_classic: bool = False
+    _order: Iterator[int] = field(default_factory=count)
+
+    def begin(self, process: Process) -> None:
+        """Start a process."""
+        SimulatedGroup.begin(self, process)
+        self.processes[process.name] = process
+
+    def take_over(self, process: Process, before: SimulatedProcess) -> None:
+        """Continue a classic process in this group, which was a classic one (`before`: the process in that one)."""
+        SimulatedGroup.take_over(self, process, before)
+        process.polled_ms = self.clock_ms
+        self.processes[process.name] = process
+
+    def accepts(self, process: Process) -> bool:
+        """Whether the coordinator takes a commit of a process: it is a member, and within reach."""
+        member = self.group.members.get(process.member_id or "")
+        return process.talks and member is not None and member.epoch != LEFT_STATIC and process.pending_error is None
+
+    def put(self, process: Process, due: EntryKind, after_ms: int = 0, payload: Any = None) -> None:
+        """Put something that a process will do into the queue."""
+        at_ms = self.clock_ms + after_ms
+        heapq.heappush(
+            self.queue, QueueEntry(at_ms, next(self._order), process.name, process.number, due, process.wakes, payload)
+        )
+
+    def send_soon(self, process: Process, after_ms: int = 0) -> None:
+        """Send the next heartbeat of a process then, and not when it was due."""
+        process.wakes += 1
+        process.next_send_ms = self.clock_ms + after_ms
+        self.put(process, EntryKind.SEND, after_ms)
+
+    def send_next(self, process: Process) -> None:
+        """Send the next heartbeat an interval after this one."""
+        self.send_soon(process, self.interval_ms(process))
+
+    def interval_ms(self, process: Process) -> int:
+        """Between two heartbeats of a process."""
+        if process.client is None:
+            return process.times.heartbeat_interval_ms
+        return self.group.settings.heartbeat_interval_ms
+
+    def of(self, entry: QueueEntry) -> Process | None:
+        """Return the process of an entry that still counts."""
+        process = self.processes.get(entry.name)
+        if process is None or not process.alive or process.number != entry.number:
+            return None
+        return None if entry.due is EntryKind.SEND and entry.wakes != process.wakes else process
+
+    def returned(self, process: Process, made: Call) -> None:
+        """Note a call that has returned; who resumes in it asks first whether it is a member."""
+        self.ownership.begin_step()
+        taken = () if process.resumes else [each for each in made.partitions if exists(each, self.group.topics.counts)]
+        self.note(process, made, process.since_ms, self.clock_ms, taken=taken)
+
+    def stop(self, process: Process) -> None:
+        """Stop a process: it consumes nothing, whatever it believes to own."""
+        process.read_on()
+        process.talks = process.cut_off = process.hung = False
+        self.ownership.begin_step()
+        self.ownership.stop(process.name, self.clock_ms)
+
+    def end(self, process: Process) -> None:
+        """End a process for good."""
+        self.stop(process)
+        process.alive = False
+        process.steps = process.doing = process.turns = process.too_late_ms = None
+        self.ended[process.name] = process.settings_now
+
+    def refuse(self, process: Process, error: Refusal, message: str) -> None:
+        """End a process that the coordinator refuses, and keep the reason."""
+        self.refused = f"{error}: {message}"
+        self.end(process)
+
+    def owned(self, process: Process) -> tuple[TopicPartition, ...]:
+        """Return what a process believes to own."""
+        if process.client is not None:
+            return self.group.partitions(process.client.owns)
+        return () if process.consumer is None else tuple(sorted(process.consumer.owned))
+
+    def consumed(self, process: Process) -> tuple[TopicPartition, ...]:
+        """Return what a process can consume of it: nothing of a deleted topic, even if another one has its name."""
+        if process.client is None:
+            return self.owned(process)
+        return self.group.living_partitions(process.client.owns)
+
+    def is_seated(self, process: Process) -> bool:
+        """Whether a process talks and polls, and is a member."""
+        return (
+            process.talks
+            and not process.hung
+            and process.generation is not None
+            and process.member_id in self.group.members
+        )
+
+    def wanted(self) -> frozenset[TopicPartition]:
+        """Partitions of existing topics that a member subscribes to."""
+        counts = self.group.topics.counts
+        names = self.group.subscribed_topics()
+        return frozenset(TopicPartition(name, number) for name in names for number in range(counts.get(name, 0)))
+
+    def gaps(self, event_ms: int) -> dict[TopicPartition, list[Gap]]:
+        """When nobody consumed what is wanted: since the last settlement, or the event that made it wanted."""
+        wanted = self.wanted()
+        before, then = wanted & self.wanted_before, wanted - self.wanted_before
+        found = self.ownership.gaps(before, self.settled_ms, self.clock_ms)
+        return found | self.ownership.gaps(then, event_ms, self.clock_ms)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether there is no member, and no process that is about to be one."""
+        return not self.group.members and not self.talking
+
+    @property
+    def has_talking_clients(self) -> bool:
+        """Whether a process of the consumer protocol talks."""
+        return any(each.client is not None for each in self.talking)
+
+    @property
+    def talking(self) -> list[Process]:
+        """Processes that talk, in the order in which they were started."""
+        return [each for each in self.processes.values() if each.talks]
+
+    def is_quiet(self) -> bool:
+        """Whether nothing more comes by itself but heartbeats without news, and time-outs of those who are silent."""
+        talking, group = self.talking, self.group
+        if group.timer_ms is not None:
+            return False
+        if not talking:
+            return True
+        if group.epoch > group.assignment_epoch:
+            return False
+        news = group.has_other_topics or group.resolved.is_stale(group.members.values(), group.topics.created)
+        if news and self.has_talking_clients:  # classic heartbeats look for no new topics
+            return False
+        return all(self._is_settled(each) for each in talking)
+
+    def _is_settled(self, process: Process) -> bool:
+        if process.hung:
+            return self._is_waiting(process)
+        if (
+            process.steps is not None
+            or process.closing
+            or process.pending_error
+            or process.hears_news
+            or process.resumes
+        ):
+            return False
+        if process.client is not None and (process.client.has_news or not process.client.reconciled):
+            return False
+        member = self.group.members.get(process.member_id or "")
+        if member is None or member.epoch != self.group.assignment_epoch or member.epoch != process.generation:
+            return False
+        if member.state is MemberState.UNRELEASED_PARTITIONS:
+            waits_for = self.silent_members() | {each.member_id for each in self.processes.values() if each.hung}
+            return all(self.group.blockers(member, each) & waits_for for each in self.group.missing(member))
+        return member.state is MemberState.STABLE
+
+    def _is_waiting(self, process: Process) -> bool:
+        """Whether heartbeats of a process that hangs bring nothing new: it is fenced, or has to revoke, or is done."""
+        member = self.group.members.get(process.member_id or "")
+        if member is None or process.is_out:
+            return process.is_out
+        return member.epoch == self.group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS
+
+    def silent_members(self) -> set[str]:
+        """Member ids of those who say nothing: no process speaks under them."""
+        heard = (each for each in self.talking if not (each.hung and each.pending_error))
+        return self.group.members.keys() - {each.member_id for each in heard}
+
+    def next_time_out(self) -> tuple[int, str] | None:
+        """Return the first member whose time is over, and when: it is fenced, or polled too late and leaves."""
+        return min([*self._fenced(self.group.members), *self._polls_too_late()], default=None)
+
+    def silent_time_out(self) -> tuple[int, str] | None:
+        """Return the first of those that are silent, or that hang."""
+        hung = [each.member_id or "" for each in self.processes.values() if each.hung]
+        revokes = [(self.group.revocation_ends_ms(each), each) for each in hung if each in self.group.revoking_since_ms]
+        return min([*self._fenced(self.silent_members()), *self._polls_too_late(), *revokes], default=None)
+
+    def _fenced(self, members: Iterable[str]) -> list[tuple[int, str]]:
+        return [(self.group.deadline(each), each) for each in members]
+
+    def _polls_too_late(self) -> list[tuple[int, str]]:
+        processes = self.processes.values()
+        return [(each.too_late_ms, each.member_id or "") for each in processes if each.too_late_ms is not None]
+
+    def next_ms(self) -> int | None:
+        """When the next thing happens, a time-out or an entry of the queue."""
+        time_out, timer_ms = self.next_time_out(), self.group.timer_ms
+        found = [each for each in (timer_ms, None if time_out is None else time_out[0]) if each is not None]
+        return min([*found, *(each.at_ms for each in self.queue[:1])], default=None)
+
+    def move_clock(self, to_ms: int) -> None:
+        """Time passes, and records are read in it."""
+        self.clock_ms = max(self.clock_ms, to_ms)
+        self.catch_up()
+
+    def round_trip_ms(self, process: Process) -> int:
+        """From a heartbeat to its answer."""
+        return self.pace.round_ms if self.times is None else process.times.round_trip_ms
+
+    def skip_to(self, until_ms: int) -> None:
+        """Let time pass in which nothing but heartbeats without news is sent."""
+        self.move_clock(until_ms)
+        for process in self.talking:
+            interval_ms, next_ms = self.interval_ms(process), process.next_send_ms
+            if next_ms >= self.clock_ms or process.steps is not None or process.member_id is None:
+                continue
+            next_ms += -(-(self.clock_ms - next_ms) // interval_ms) * interval_ms
+            if process.member_id in self.group.members:
+                self.group.heard_ms[process.member_id] = next_ms - interval_ms
+            self.send_soon(process, next_ms - self.clock_ms)
 
 
 # A consumer of the consumer protocol as Kafka's Java client 4.4 is one: what it sends, what it is told, what it owns.
@@ -561,7 +487,7 @@ class ConsumerClient:
 
 
 def send(client: ConsumerClient) -> tuple[ConsumerClient, HeartbeatRequest]:
-    """The next heartbeat: all when it joins or after an error, else what changed."""
+    """Return the next heartbeat: all when it joins or after an error, else what changed."""
     full, changed = client.full, client.full or client.said != client.subscribed
     owned = client.owns if (full or client.stated != client.owns) and not client.shares else None
     request = HeartbeatRequest(
@@ -596,5 +522,5 @@ def subscribe(client: ConsumerClient, topics: Iterable[str]) -> ConsumerClient:
 
 
 def fall_out(client: ConsumerClient) -> ConsumerClient:
-    """It lost everything; it joins again under the same member id (KIP-1082)."""
+    """Lose everything; it joins again under the same member id (KIP-1082)."""
     return replace(client, epoch=0, owned=None, assigned=None, stated=None, said=None, full=True)
