@@ -66,7 +66,7 @@ ON_SMALL = (
 )
 ALONE = (
     *("simulate {folder}/script.yaml", "simulate {folder}/script.yaml --table", "simulate {folder}/timed.yaml --table"),
-    *("simulate {folder}/script.yaml --table --metrics", "simulate {folder}/script.yaml --table --ways"),
+    "simulate {folder}/script.yaml --table --metrics",
     *("simulate {folder}/script.yaml --compare range,cooperative-sticky,consumer", "simulate {folder}/nothing.yaml"),
     *("simulate {folder}/timed.yaml --compare range,consumer --summary", "simulate {folder}/script.yaml --compare x"),
     *("simulate {folder}/timed.yaml --compare range,consumer --html {folder}/compared.html", "simulate --table"),
@@ -240,12 +240,16 @@ def _remember_queries():
 
 def made(folder, only=ALL):
     """Return the texts by name, without the path of this folder and what differs from run to run."""
+    import groupledger
+
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "work").mkdir(parents=True)
     _remember_queries()
     texts = {}
     for name, text in outputs(folder / "work", only):
-        texts[name] = re.sub(r"\b\d+ KiB\b", "N KiB", text.replace(str(folder / "work"), "FOLDER"))
+        texts[name] = text.replace(str(folder / "work"), "FOLDER").replace(
+            str(Path(groupledger.__file__).parent), "HERE"
+        )
     (folder / "texts.json").write_text(json.dumps(texts, indent=1))
     return texts
 
