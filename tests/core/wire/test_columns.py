@@ -57,12 +57,12 @@ def test_generations_are_read_as_the_decoder_reads_them():
         _, group = decode_value(RecordKind.GROUP_METADATA, value)
         assert isinstance(group, GroupMetadata)
         assert columns.generation[index] == group.generation
-        texts = [text(data, columns.group.at[field, index], columns.group.size[field, index]) for field in range(3)]
+        texts = [text(data, columns.group_at[field, index], columns.group_size[field, index]) for field in range(3)]
         assert texts == [group.protocol_type, group.protocol, group.leader]
         first = columns.member_start[index]
         assert counts[index] == len(group.members)
         for place, member in enumerate(group.members, first):
-            at, size = columns.member.at[:, place], columns.member.size[:, place]
+            at, size = columns.member_at[:, place], columns.member_size[:, place]
             names = [text(data, at[field], size[field]) for field in range(4)]
             assert names == [member.member_id, member.group_instance_id, member.client_id, member.client_host]
             blobs = [data[at[field] : at[field] + size[field]].tobytes() for field in (g.SUBSCRIPTION, g.ASSIGNMENT)]
@@ -111,7 +111,7 @@ def test_assignments_are_read_as_the_decoder_reads_them(number):
 def partitions(data, lists, index):
     return tuple(
         (
-            text(data, lists.name.at[0, topic], lists.name.size[0, topic]),
+            text(data, lists.name_at[topic], lists.name_size[topic]),
             tuple(lists.number[lists.number_start[topic] : lists.number_start[topic + 1]].tolist()),
         )
         for topic in range(lists.start[index], lists.start[index + 1])
@@ -135,11 +135,9 @@ def test_subscriptions_are_read_as_the_decoder_reads_them(number):
             g.NULL if said.generation is None else said.generation,
         )
         topics = range(columns.topic_start[index], columns.topic_start[index + 1])
-        assert (
-            tuple(text(data, columns.topic.at[0, each], columns.topic.size[0, each]) for each in topics) == said.topics
-        )
+        assert tuple(text(data, columns.topic_at[each], columns.topic_size[each]) for each in topics) == said.topics
         assert partitions(data, columns.owned, index) == said.owned
-        at, size = columns.field.at[g.USER_DATA, index], columns.field.size[g.USER_DATA, index]
+        at, size = columns.user_data_at[index], columns.user_data_size[index]
         assert (None if size < 0 else data[at : at + size].tobytes()) == said.user_data
-        assert text(data, columns.field.at[g.RACK, index], columns.field.size[g.RACK, index]) == said.rack
+        assert text(data, columns.rack_at[index], columns.rack_size[index]) == said.rack
     assert number or not len(unread)

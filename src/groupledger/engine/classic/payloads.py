@@ -191,7 +191,7 @@ class TopicNumbers:
 def _distinct_assignments(blobs: ByteColumn, code: LongArray, topics: TopicNumbers) -> DistinctAssignments:
     bytes_of = blobs.data, blobs.start[code], blobs.end[code]
     lists, unread = read_assignments(*bytes_of)
-    names = texts(bytes_of[0], *lists.name.of(0))
+    names = texts(bytes_of[0], lists.name_at, lists.name_size)
     doubtful = {*unread.tolist(), *_doubtful(lists, names).tolist()}
     faults: dict[int, DecodeFault] = {}
     repeated = np.zeros(len(code), bool)
@@ -206,7 +206,7 @@ def _distinct_assignments(blobs: ByteColumn, code: LongArray, topics: TopicNumbe
     if again:
         bytes_of = written_again(*bytes_of, again)
         lists, _ = read_assignments(*bytes_of)
-        names = texts(bytes_of[0], *lists.name.of(0))
+        names = texts(bytes_of[0], lists.name_at, lists.name_size)
     partitions = PartitionLists(lists.start, topics.codes(names), lists.number_start, lists.number)
     return DistinctAssignments(blobs, code, partitions, repeated, faults)
 
@@ -236,8 +236,7 @@ def _distinct_subscriptions(
     data, start, end = blobs.data, blobs.start[code], blobs.end[code]
     said, unread = read_subscriptions(data, start, end)
     cooperative = _is_among(assignor, assignors, {COOPERATIVE_STICKY})
-    size = said.field.size[g.USER_DATA]
-    carries_more = cooperative & (size > 0) & (size != INT32_BYTES)
+    carries_more = cooperative & (said.user_data_size > 0) & (said.user_data_size != INT32_BYTES)
     in_user_data = np.flatnonzero(_is_among(assignor, assignors, {STICKY}) | carries_more)
     doubtful = sorted({*unread.tolist(), *in_user_data.tolist(), *_no_texts(data, said)})
     found = {
@@ -289,11 +288,11 @@ def _is_among(assignor: LongArray, assignors: list[str | None], names: Collectio
 
 def _no_texts(data: ByteArray, said: SubscriptionColumns) -> Iterable[int]:
     """Those in which a topic or the rack is no UTF-8."""
-    topics = texts(data, *said.topic.of(0))
-    owned = texts(data, *said.owned.name.of(0))
+    topics = texts(data, said.topic_at, said.topic_size)
+    owned = texts(data, said.owned.name_at, said.owned.name_size)
     yield from owners(said.topic_start)[topics.are_bad].tolist()
     yield from owners(said.owned.start)[owned.are_bad].tolist()
-    yield from np.flatnonzero(texts(data, *said.field.of(g.RACK)).are_bad).tolist()
+    yield from np.flatnonzero(texts(data, said.rack_at, said.rack_size).are_bad).tolist()
 
 
 def _reencode(said: ReadSubscription | DecodeFault) -> bytes:
@@ -306,25 +305,24 @@ def _reencode(said: ReadSubscription | DecodeFault) -> bytes:
 def _carried(data: ByteArray, said: SubscriptionColumns, cooperative: BoolArray) -> LongArray:
     """Return the generation in the user data of Java's cooperative-sticky; NO_GENERATION where there is none."""
     carried = np.full(len(said.version), NO_GENERATION, np.int64)
-    at, size = said.field.of(g.USER_DATA)
-    there = np.flatnonzero(cooperative & (size == INT32_BYTES))
-    places = at[there][:, None] + np.arange(INT32_BYTES)
+    there = np.flatnonzero(cooperative & (said.user_data_size == INT32_BYTES))
+    places = said.user_data_at[there][:, None] + np.arange(INT32_BYTES)
     carried[there] = np.ascontiguousarray(data[places]).view(">i4")[:, 0] if len(there) else 0
     return carried
 
 
 def _claims(data: ByteArray, said: SubscriptionColumns, topics: TopicNumbers) -> PartitionLists:
     owned = said.owned
-    names = topics.codes(texts(data, *owned.name.of(0)))
+    names = topics.codes(texts(data, owned.name_at, owned.name_size))
     return PartitionLists(owned.start, names, owned.number_start, owned.number)
 
 
 def _topic_lists(data: ByteArray, said: SubscriptionColumns) -> tuple[LongArray, list[tuple[str, ...]]]:
     """Of each subscription the code of its topics, and the distinct lists of these."""
-    coded = strings(data, *said.field.of(g.TOPICS)).dictionary_encode()
+    coded = strings(data, said.list_at, said.list_size).dictionary_encode()
     code = coded.indices.to_numpy()
     _, first = np.unique(code, return_index=True)
-    names = texts(data, *said.topic.of(0))
+    names = texts(data, said.topic_at, said.topic_size)
     words = names.values.to_pylist()
     known: dict[tuple[str, ...], int] = {}
     of_code = []
@@ -336,13 +334,12 @@ def _topic_lists(data: ByteArray, said: SubscriptionColumns) -> tuple[LongArray,
 
 def _racks(data: ByteArray, said: SubscriptionColumns) -> Any:
     """Return the racks; an empty one is none."""
-    at, size = said.field.of(g.RACK)
-    racks = texts(data, at, np.where(size > 0, size, NONE))
+    racks = texts(data, said.rack_at, np.where(said.rack_size > 0, said.rack_size, NONE))
     return racks.values.take(pa.array(racks.codes, mask=racks.codes == NONE))
 
 
 def _user_data(data: ByteArray, said: SubscriptionColumns) -> Any:
-    return strings(data, *said.field.of(g.USER_DATA)).cast(pa.binary())
+    return strings(data, said.user_data_at, said.user_data_size).cast(pa.binary())
 
 
 def _replaced(values: Any, which: LongArray, others: list[Any]) -> Any:
@@ -454,10 +451,10 @@ def _columns(
     data: ByteArray, record: LongArray, c: g.GroupColumns, refused: dict[int, DecodeFault], odd: list[int]
 ) -> GroupRecords:
     def of_group(field: int) -> CodedTexts:
-        return texts(data, *c.group.of(field))
+        return texts(data, c.group_at[field], c.group_size[field])
 
     def of_member(field: int) -> CodedTexts:
-        return texts(data, *c.member.of(field))
+        return texts(data, c.member_at[field], c.member_size[field])
 
     return GroupRecords(
         record,
@@ -470,8 +467,8 @@ def _columns(
         of_member(g.INSTANCE_ID),
         of_member(g.CLIENT_ID),
         of_member(g.CLIENT_HOST),
-        blobs(data, *c.member.of(g.SUBSCRIPTION)),
-        blobs(data, *c.member.of(g.ASSIGNMENT)),
+        blobs(data, c.member_at[g.SUBSCRIPTION], c.member_size[g.SUBSCRIPTION]),
+        blobs(data, c.member_at[g.ASSIGNMENT], c.member_size[g.ASSIGNMENT]),
         refused,
         odd,
     )
