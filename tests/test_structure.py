@@ -228,3 +228,18 @@ def test_a_planted_file_that_only_forwards_is_seen(text, forwards):
 def test_a_planted_odd_code_is_seen():
     planted = Source({"p/a.py": "raise Fault('bad-json', 'what')\nraise Fault('BAD_JSON', 'what')"})
     assert list(planted.odd_codes()) == ["p.a: bad-json"]
+
+
+def test_every_package_has_a_map():
+    """What it is, in which order to read it, and who calls it; every module that the map names is there."""
+    for package in sorted(SOURCES.rglob("__init__.py")):
+        if package.parent == SOURCES / "groupledger":
+            continue
+        text = " ".join((ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or "").split())
+        assert re.search(r"\bRead `", text), f"{package}: the order to read it in"
+        assert "Called by " in text, f"{package}: who calls it"
+        read, _, calls = text.partition("Read `")[2].partition("Called by ")
+        for name in re.findall(r"`([a-z_0-9.]+)`", "`" + read):
+            there = [root / name.replace(".", "/") for root in (package.parent, SOURCES / "groupledger")]
+            assert any(path.with_suffix(".py").exists() or path.is_dir() for path in there), f"{package}: {name}"
+        assert calls

@@ -1,7 +1,9 @@
 """The rebalance protocol itself (KIP-429, KIP-792, KIP-848): consumer, leader and coordinator, and whole groups.
 
-`simulator` plays `events` of a `script`; `simulated_group` and `classic_group` have what all groups share; `rounds`,
-`timed` and `consumer_group` drive them. `consumer`, `coordinator` and `leader` are pure.
+Read `script` and `events` (what is played), `consumer`, `coordinator` and `leader` (pure: one member, one group, one
+plan), `simulator`, `simulated_group` and `classic_group` (what all groups share), then a driver: `rounds`, `timed` or
+`consumer_group`. `recorded` reads calls back from a ledger, `migration` and `comparison` plan with all of it.
+Called by `cli`, `listener`, `notebook` and the answers.
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.simulator import Script, simulate
