@@ -42,12 +42,12 @@ GIANT_BUCKETS = 1 << 20
 
 
 def bucket_of(buckets: int) -> Column:
-    """The bucket of a row by its group; rows that name none share one a cluster."""
+    """Return the bucket of a row by its group; rows that name none share one a cluster."""
     return F.pmod(_group_hash(), F.lit(buckets)).cast("int")
 
 
 def giant_bucket_of(buckets: int) -> Column:
-    """A bucket of its own for the group of a row, behind those of the others."""
+    """Return a bucket of its own for the group of a row, behind those of the others."""
     return (F.pmod(_group_hash(), F.lit(GIANT_BUCKETS)) + buckets).cast("int")
 
 
@@ -143,7 +143,7 @@ def _call(
 
 
 def buckets_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of each bucket of a task."""
+    """Yield the rows of each bucket of a task."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -183,7 +183,7 @@ class History:
         return self._parts.groups
 
     def waves(self) -> Iterator[Parts]:
-        """The rows of each wave; `go_on` must be told of it before the next."""
+        """Yield the rows of each wave; `go_on` must have its results before the next."""
         last = int(self._depth.max(initial=0))
         if last == 0:
             yield self._parts
@@ -212,7 +212,7 @@ class History:
         self._before = pa.concat_tables([kept, rejected]).combine_chunks()
 
     def _beside(self, groups: pa.Table, own: pa.Table) -> pa.Table:
-        """The wave's members and what those before them were given."""
+        """Return the wave's members and what those before them were given."""
         if self._before is None:
             return own
         kept = pc.is_in(column(self._before, c.SNAPSHOT_ID), value_set=column(groups, c.PREVIOUS_SNAPSHOT_ID))
@@ -235,7 +235,7 @@ def _depth(groups: pa.Table) -> LongArray:
 
 
 def _with_rewrites(groups: pa.Table, own: pa.Table, before: pa.Table) -> pa.Table:
-    """The wave's members; those of a rewrite are recorded to have what the same member was given before."""
+    """Return the wave's members; those of a rewrite have on record what the same member was given before."""
     rewritten = groups.filter(pc.fill_null(pc.equal(column(groups, c.SNAPSHOT_KIND), "rewrite"), False))
     if len(rewritten) == 0:
         return own
@@ -252,7 +252,7 @@ def _with_rewrites(groups: pa.Table, own: pa.Table, before: pa.Table) -> pa.Tabl
 
 
 def _small(kind: pa.DataType) -> pa.DataType:
-    """The type with 32-bit offsets, as results are built."""
+    """Return the type with 32-bit offsets, as results are built."""
     entry = [pa.field(each.name, pa.string(), each.nullable) for each in list(kind.value_type)[:-1]]
     numbers = pa.list_(pa.field("element", pa.int32(), nullable=False))
     return pa.list_(pa.field("element", pa.struct([*entry, pa.field(c.PARTITIONS, numbers, False)]), nullable=False))

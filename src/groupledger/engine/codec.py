@@ -69,7 +69,7 @@ class DecodedBucket:
 
 
 def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
-    """The rows of a bucket as arrays."""
+    """Return the rows of a bucket as arrays."""
     groups, members, _ = parts
     tie = group_row_of_member(groups, members)
     rejections = Rejections.of_rows(groups, members, tie)
@@ -98,13 +98,13 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
 
 
 def group_row_of_member(groups: pa.Table, members: pa.Table) -> LongArray:
-    """The group row that each member row belongs to; NONE: its snapshot is only one before."""
+    """Return the group row that each member row belongs to; NONE: its snapshot is only one before."""
     rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
     return integers(rows, NONE).astype(np.int64)
 
 
 def _member_order(members: pa.Table, group: LongArray, groups: int) -> tuple[LongArray, LongArray]:
-    """The rows of members that are in a group, by group and place in the JoinGroup response; where groups begin."""
+    """Return the rows of members in a group, by group and place in the JoinGroup response; where groups begin."""
     own = np.flatnonzero(group >= 0)
     place = integers(column(members, c.MEMBER_ORDER), 0).astype(np.int64)[own]
     key = (group[own] << 32) | place
@@ -160,7 +160,7 @@ def _look_up(
 def _choice(
     groups: pa.Table, rejections: Rejections, prejudged: IntArray, form: Form, custom: Mapping[str, CustomAssignor]
 ) -> Choice:
-    """A record is of the chosen assignor where its members joined by the name that one has."""
+    """Choose each group's assignor; a record is of the chosen one if members joined by the name that it has."""
     names = pa.array([*NAMES, *custom])
     by_name = [BY_NAME[name].protocol_name for name in NAMES]
     joined = pa.array([*by_name, *(each.protocol_name for each in custom.values())], pa.string())
@@ -244,7 +244,7 @@ class _Bucket:
         return self.topics.catalogue.ids(self.topics.change)
 
     def _read_subscriptions(self) -> None:
-        """A list shared by a group stands once; the group's list is dropped where no member uses it."""
+        """Keep one copy of a list that a group shares; drop the group's list if no member uses it."""
         shared, single = column(self.groups, c.SHARED_TOPICS), column(self.own, c.TOPICS)
         has_own = valid(single)
         group = ragged.owners(self.member_start)
@@ -305,7 +305,7 @@ class _Bucket:
         self.topics = replace(self.topics, views=replace(views, now=now, gone=gone))
 
     def snapshots(self) -> Snapshots:
-        """The arrays."""
+        """Return the arrays."""
         claims, held, recorded, goal = (self._named(at) for at in range(4))
         held = NamedLists(held.start, held.topic, held.partition, self._earlier())
         first = self.topic_start[ragged.owners(self.member_start)]
@@ -453,7 +453,7 @@ class Rejections:
         return Rejections._of(found, len(groups))
 
     def with_topics(self, topics: TopicsAt, topic_group: LongArray, names: Column, max_partitions: int) -> Rejections:
-        """These, and those that the topics of the others show. `topic_group`, `names`: of each topic row."""
+        """Return these, and those that the topics of the others show. `topic_group`, `names`: of each topic row."""
         found = {
             **_too_many_partitions(topics.views, topic_group, len(self.mask) - 1, max_partitions),
             **_negative_counts(topics, topic_group, names),
@@ -468,7 +468,7 @@ class Rejections:
 
 
 def _before(groups: pa.Table) -> dict[int, tuple[str, str]]:
-    """What the pipeline rejected before the shuffle."""
+    """Return the groups that the pipeline rejected before the shuffle."""
     codes, messages = column(groups, r.FAULT_CODE), column(groups, r.FAULT_MESSAGE)
     rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
     return {int(row): (codes[row].as_py(), messages[row].as_py()) for row in rows}
@@ -521,7 +521,7 @@ def _too_many_partitions(
 
 
 def _unnamed(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
-    """The pipeline nulls a member id over the limit before the shuffle."""
+    """Refuse groups with a null member id: the pipeline nulls one over the limit before the shuffle."""
     unnamed = ~valid(column(members, c.MEMBER_ID)) & (group >= 0)
     return {
         int(row): (ID_OVER_LIMIT, "a member id is longer than allowed; expected at most limits.max_id_bytes")
@@ -607,7 +607,7 @@ def _reason(groups: pa.Table, row: int, verdict: Verdict, names: Sequence[str]) 
 
 
 def with_racks(batch: GroupBatch, members: pa.Table, topics: TopicsAt) -> GroupBatch:
-    """The batch with racks. An empty rack is none, as the Java client reads it (librdkafka sends "").
+    """Return the batch with racks. An empty rack is none, as the Java client reads it (librdkafka sends "").
 
     A listing whose racks are not one list a partition says nothing of them.
     """

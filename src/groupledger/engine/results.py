@@ -128,7 +128,7 @@ class ResultColumns:
         self.is_refused[list(refused)] = True
 
     def assignments(self) -> pa.Table:
-        """A row a member of each group that got an outcome."""
+        """Return a row a member of each group that got an outcome."""
         made = self.result.step
         member_group = self.result.party.group
         schema = SCHEMAS[ASSIGNMENTS.name]
@@ -150,7 +150,7 @@ class ResultColumns:
         return rows.filter(pa.array(~self.is_refused[member_group])) if self.refused else rows
 
     def rebalances(self) -> pa.Table:
-        """A row a group, whatever became of it."""
+        """Return a row a group, computed or refused."""
         groups, choice = self.decoded.groups, self.decoded.choice
         names = pa.array([*choice.names, "recorded"])
         told = {**self.decoded.unrecomputed, **self.refused}
@@ -178,7 +178,7 @@ class ResultColumns:
         return _rows(REBALANCES, values)
 
     def violations(self) -> pa.Table:
-        """A row a group and rule that its record breaks, or the answer of its custom assignor."""
+        """Return a row a group and rule that its record breaks, or the answer of its custom assignor."""
         found = [
             (row, broken.recorded_as, broken.severity.value, f"{topic_spans(places)}: {words}")
             for (broken, words), breaking in zip(BREACHES, self.result.breaches, strict=True)
@@ -212,7 +212,7 @@ class ResultColumns:
         return found
 
     def quarantine(self) -> pa.Table:
-        """A row a refused group."""
+        """Return a row a refused group."""
         refused = sorted(self.refused)
         groups = self.decoded.groups.take(pa.array(refused, pa.int64())).combine_chunks()
         return _rows(
@@ -249,7 +249,7 @@ class ResultColumns:
         return np.where(self.is_refused, 3, np.where(empty, 2, np.where(stands, 4, np.where(same, 1, 0))))
 
     def _numbers(self) -> dict[str, Column]:
-        """Counts of each group; zero where it was refused."""
+        """Return counts of each group; zero if it was refused."""
         result, party, made = self.result, self.result.party, self.result.step
         groups = len(self.is_refused)
         least, most = step.load_range(party, result.target)
@@ -293,7 +293,7 @@ class ResultColumns:
         return Moving(result.party, result.slots, result.held, result.subscribed, without == 0, self.is_refused)
 
     def _unassigned(self) -> Column:
-        """The unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""
+        """Return the unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""
         kind = SCHEMAS[REBALANCES.name].field(c.UNASSIGNED_PARTITIONS).type
         topic, reason, partition = self._unassigned_entries()
         begins = np.ones(len(topic), np.bool_)
@@ -496,7 +496,7 @@ def _unasked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Ite
 
 
 def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Iterator[AttributedTo]:
-    """What assignors say of the records of some groups, in their order."""
+    """Return what assignors say of the records of some groups, in their order."""
     if len(rows) == 0:
         return
     topics, topic_group = decoded.snapshots.topics, decoded.snapshots.topic_group
@@ -549,7 +549,7 @@ def _snapshots(decoded: DecodedBucket, rows: LongArray) -> Iterator[tuple[GroupS
 
 
 def _attributed_rows(table: pa.Table, row: type[SnapshotRow]) -> list[SnapshotRow]:
-    """The rows as the fold made them; what is not among the columns is None."""
+    """Return the rows as the fold made them; None for what is not among the columns."""
     unsaid: dict[str, Any] = dict.fromkeys(row._fields)
     table = whole(table)
     values = {name: _values(column(table, name)) for name in table.schema.names}
@@ -565,7 +565,7 @@ def _values(array: Column) -> list[Any]:
 def _views(
     decoded: DecodedBucket, moments: list[IntArray], row: int, happened: RecordedRound
 ) -> Iterator[dict[str, int]]:
-    """The group's topics at each moment: all of them, and those that the record gives partitions of."""
+    """Return the group's topics at each moment: all of them, and those that the record gives partitions of."""
     first, end = decoded.snapshots.batch.topic_start[row : row + 2].tolist()
     names = decoded.topic_names.slice(first, end - first).to_pylist()
     given = {each.topic for mine in happened.recorded.values() for each in mine}
