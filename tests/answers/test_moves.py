@@ -10,7 +10,7 @@ from groupledger.answers.audit import SAME
 from groupledger.answers.explanation import explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.replayed import HAPPENED, replayed
+from groupledger.answers.replayed import RECORDED, replayed
 from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope
 from groupledger.answers.storms import stickiness
@@ -87,10 +87,10 @@ def counted(group: str, results) -> Counted:
 def results():
     """Rows of `rebalances`, of what happened and of the recorded assignor, by scenario and snapshot id."""
     rows = [row for group in captured_groups(CAPTURE) for row in rows_of(CAPTURE, group)]
-    happened = computed([row | {"chosen": None} for row in rows], Calculation(HAPPENED, Form.AS_KAFKA))["rebalances"]
+    happened = computed([row | {"chosen": None} for row in rows], Calculation(RECORDED, Form.AS_KAFKA))["rebalances"]
     return {
         scenario: {row[c.SNAPSHOT_ID]: row | {c.CLUSTER_ID: CLUSTER} for row in of_scenario}
-        for scenario, of_scenario in (("baseline", computed(rows)["rebalances"]), (HAPPENED, happened))
+        for scenario, of_scenario in (("baseline", computed(rows)["rebalances"]), (RECORDED, happened))
     }
 
 

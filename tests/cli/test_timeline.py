@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from groupledger.answers.causes import Cause, CauseKind
 from groupledger.answers.columns import WIDE, Column
-from groupledger.answers.spoken import OF_MEMBERS, in_short, spans, told_apart
+from groupledger.answers.spoken import OF_MEMBERS, in_short, shortened_names, spans
 from groupledger.cli import main
 from groupledger.cli.output import fitting
 from tests.answers.histories import History, listed, rows_of
@@ -147,8 +147,8 @@ def test_every_cause_has_words():
 
 
 def test_members_are_called_by_what_tells_them_apart():
-    assert told_apart(IDS) == ({IDS[0]: "1-3f2504e0", IDS[1]: "2-3f2504e0"}, "app-")
-    assert told_apart(IDS[:1]) == ({IDS[0]: "app-1-3f2504e0"}, "")
+    assert shortened_names(IDS) == ({IDS[0]: "1-3f2504e0", IDS[1]: "2-3f2504e0"}, "app-")
+    assert shortened_names(IDS[:1]) == ({IDS[0]: "app-1-3f2504e0"}, "")
 
 
 @pytest.mark.parametrize(

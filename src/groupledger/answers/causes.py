@@ -190,8 +190,8 @@ def _of_members(before: Side, after: Side) -> Iterator[Cause]:
 def _successor(was: Record, row: Record, group_type: str) -> Cause:
     """Return the cause for a static member under a new member id: it restarted, or its instance id was taken over.
 
-    Whoever joins with the classic protocol gets the instance id, even while its member lives, and a classic group keeps
-    that one's client id and host. With the protocol of KIP-848 only one that gave the id up, or is gone, is replaced.
+    A client that joins with the classic protocol gets the instance id, even while its member lives, and a classic group
+    keeps that one's client id and host. With KIP-848, only a member that gave the id up, or is gone, is replaced.
     """
     name, instance = row["member_id"], row["group_instance_id"]
     if row["client_id"] != was["client_id"]:

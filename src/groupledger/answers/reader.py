@@ -87,7 +87,7 @@ class LedgerReader:
         require_query(sql)
         name = f"kept_{next(self._numbers)}"
         schema = self._executed(f"SELECT * FROM ({sql}) q LIMIT 0", values).schema
-        columns = ", ".join(map(_written_anew, schema.names, schema.types))
+        columns = ", ".join(map(_copied, schema.names, schema.types))
         self._executed(f"CREATE TABLE {name} AS SELECT {columns} FROM ({sql}) q", values)
         try:
             yield name
@@ -173,7 +173,7 @@ def folder_of(location: str) -> str | None:
     return None if _SCHEME.match(location) else location
 
 
-def _written_anew(name: str, kind: DataType) -> str:
+def _copied(name: str, kind: DataType) -> str:
     """Select a column of `q`, its texts copied."""
     is_text = any(map(bool, (DataType.is_string(kind), DataType.is_string_view(kind), DataType.is_large_string(kind))))
     return f"q.{name} || '' AS {name}" if is_text else f"q.{name}"

@@ -200,7 +200,7 @@ def _change(epochs: Sequence[Record], before: Side | None, after: Side) -> Leade
 #
 # A coordinator removes a member that leaves (a client closes, or its poll is later than `max.poll.interval.ms`: it says
 # so itself), whose session ends, or that does not join again within the rebalance timeout. What takes longer than the
-# time between two records cannot have happened between them. One exception: the session of a member that never took up
+# time between two records cannot have ended between them. One exception: the session of a member that never took up
 # its assignment runs from before the first record.
 
 

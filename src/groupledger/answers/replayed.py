@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from groupledger.answers.rows import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
 
-HAPPENED = "recorded"
+RECORDED = "recorded"
 _COUNTED = ("revoked", "follow_ups", "spread")
 NONE_THERE = "no rebalance of a classic consumer group lies there: of others the coordinator decides (KIP-848)"
 
@@ -98,9 +98,9 @@ def _order(group: ReplayedGroup) -> tuple[int, int, str, str]:
 
 def _group(row: Record, gained: Mapping[GroupKey, int]) -> ReplayedGroup:
     key = group_of(row)
-    happened = Course(gained=gained.get(key, 0), **{name: row[f"h_{name}"] for name in _COUNTED})
+    recorded = Course(gained=gained.get(key, 0), **{name: row[f"h_{name}"] for name in _COUNTED})
     then = Course(gained=row["x_gained"], **{name: row[f"x_{name}"] for name in _COUNTED})
-    return ReplayedGroup(*key, row["rebalances"], row["refused"], happened, then)
+    return ReplayedGroup(*key, row["rebalances"], row["refused"], recorded, then)
 
 
 def _both(within: Scope, scenario: str, columns: str) -> Query:
@@ -110,10 +110,10 @@ def _both(within: Scope, scenario: str, columns: str) -> Query:
     refused = "CASE WHEN x.outcome IN ('REJECTED', 'NOT_RECOMPUTED') OR h.outcome = 'REJECTED' THEN 1 ELSE 0 END"
     return (
         f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM current_rebalances x "
-        f"JOIN current_rebalances h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :happened "
+        f"JOIN current_rebalances h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :recorded "
         f"AND x.round = 1 AND h.round = 1 AND x.snapshot_kind = 'generation' AND x.members > 0 "
         f"AND x.group_type = '{CLASSIC}'"
-    ), values | {"scenario": scenario, "happened": HAPPENED}
+    ), values | {"scenario": scenario, "recorded": RECORDED}
 
 
 def _by_group(reader: Reader, within: Scope, scenario: str) -> list[Record]:

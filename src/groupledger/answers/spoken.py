@@ -79,7 +79,7 @@ def numbered(of: int, what: str) -> str:
     return f"{of:,} {what}" if of == 1 else f"{of:,} {what}s"
 
 
-def told_apart(names: Iterable[str]) -> tuple[dict[str, str], str]:
+def shortened_names(names: Iterable[str]) -> tuple[dict[str, str], str]:
     """Shorten names as far as they remain different, and return what all of them begin with, which is left out.
 
     A beginning of few letters stays: without it `i-2` would be `2`.

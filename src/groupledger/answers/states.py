@@ -660,7 +660,7 @@ class TopicChanges:
         return next((each for each in self._listed(name, what) if self._before.at < each.at <= self._after.at), None)
 
     def _later(self, name: str, *what: str) -> _Listed | None:
-        """Return the first such change that was listed after them, and may have happened between them."""
+        """Return the first such change that was listed after them, and may have come between them."""
         return next((each for each in self._listed(name, what) if each.after < self._after.at < each.at), None)
 
     def _listed(self, name: str, what: tuple[str, ...]) -> Iterator[_Listed]:

@@ -103,8 +103,8 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
         generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
         fewest = state.compared and state.compared.fewest_rounds
-        told_fewest = "" if fewest is None else f", fewest: {fewest}"
-        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{told_fewest}")
+        fewest_text = "" if fewest is None else f", fewest: {fewest}"
+        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{fewest_text}")
     if state.others:
         output.title(
             f"other rebalances to {'generation' if state.group_type == CLASSIC else 'epoch'} {state.generation}"
@@ -119,7 +119,7 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
 
 def _print_causes(output: Output, answer: Explanation) -> None:
     """Print a line per cause; many members of one kind are one line."""
-    from groupledger.answers.spoken import in_short, told_apart
+    from groupledger.answers.spoken import in_short, shortened_names
 
     by_kind: dict[tuple[str, bool], list[Cause]] = {}
     for each in answer.causes:
@@ -129,7 +129,7 @@ def _print_causes(output: Output, answer: Explanation) -> None:
             for cause in causes:
                 output.line(f"- {cause.what}")
             continue
-        names, _ = told_apart(cause.about or "" for cause in causes)
+        names, _ = shortened_names(cause.about or "" for cause in causes)
         first = ", ".join(names[cause.about or ""] for cause in causes[:MOST_NAMED])
         output.line(f"- {in_short(causes, {})}: {first}, ... (--json has all)")
     change = answer.leader_change

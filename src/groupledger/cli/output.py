@@ -58,10 +58,10 @@ class Output:
 
     def names(self, ids: Iterable[str], *, wide: bool = False, what: str = "member ids") -> dict[str, str]:
         """Return the short form of each id, and print the beginning that all of them lack; `wide`: ids in full."""
-        from groupledger.answers.spoken import told_apart
+        from groupledger.answers.spoken import shortened_names
 
         full = list(ids)
-        names, start = ({name: name for name in full}, "") if wide else told_apart(full)
+        names, start = ({name: name for name in full}, "") if wide else shortened_names(full)
         if start:
             self.line(f"{what} begin with {start}")
         return names
@@ -108,7 +108,7 @@ class Output:
     ) -> None:
         """Print a table of as many columns as fit, and say which do not. `wide`: all of them.
 
-        Empty columns are left out. Up to `stacked` rows that do not fit are printed cell by cell. `more` tells how to
+        Empty columns are left out. Up to `stacked` rows that do not fit are printed cell by cell. `more` says how to
         see the others.
         """
         if self.as_json or not rows:
