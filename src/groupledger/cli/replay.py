@@ -99,14 +99,14 @@ def _under_assignor(
 
     name = scenario or scenario_of(assignor)
     every = {"assign.snapshots": "every", "assign.overrides": "[]"}
-    happened = job.override(every | {"assign.assignor": "recorded", "assign.scenario": "recorded"})
+    recorded = job.override(every | {"assign.assignor": "recorded", "assign.scenario": "recorded"})
     other = job.override(
         every | {"assign.assignor": assignor, "assign.scenario": name, "assign.mode": mode, "assign.carried": "true"}
     )
     scope(job.reader(), asked)  # a wrong question is answered before anything is computed
     spark = job.spark_for_ledger()
     with job.output.status("computing what happened"):
-        assign(spark, happened.config, happened.invocation(None))
+        assign(spark, recorded.config, recorded.invocation(None))
     with job.output.status(f"computing {assignor}"):
         summary = assign(spark, other.config, other.invocation(None))
     answer = replayed(job.reader(), asked, name, limit)

@@ -292,7 +292,7 @@ EQUAL = {
 UNLESS = ", unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
 SHOWN = (*CLASSES, "listings")
-TOLD = ("group_snapshots", "ownership_changes", "topic_snapshots")
+TURN_TABLES = ("group_snapshots", "ownership_changes", "topic_snapshots")
 """The tables whose new rows appear in the line of one ingest of many."""
 
 
@@ -314,7 +314,7 @@ def print_turn(output: Output, summary: IngestSummary, now: datetime) -> None:
     run = summary.run
     for each in summary.accounts:
         read = _counts({"duplicates": each.duplicates, "quarantined": sum(each.quarantined.values())})
-        rows = _counts({name: number for name, number in summary.rows.items() if name in TOLD and number})
+        rows = _counts({name: number for name, number in summary.rows.items() if name in TURN_TABLES and number})
         text = f"{each.records:,} records ({read})" + (f"; {rows}" if rows else "")
         output.line(f"{iso(now)} {run.run_id} {each.cluster_id}: {text}")
 

@@ -108,11 +108,11 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def tell_compared(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]) -> None:
+def compare_scripts(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]) -> None:
     """Play all scripts under all variants; print one table, or one JSON line; exit with the code of the worst."""
     with asked.output.status("playing the scripts"):
         found = _compared(files, asked, custom)
-    _tell(asked, found)
+    _print_comparison(asked, found)
     if asked.html is not None:
         from groupledger.report.html.written import write_comparison
 
@@ -153,7 +153,7 @@ def _named_scripts(name: object, place: str) -> str:
     return name if isinstance(name, str) else json.dumps(name)
 
 
-def _tell(asked: ComparisonAsked, found: ScriptComparison) -> None:
+def _print_comparison(asked: ComparisonAsked, found: ScriptComparison) -> None:
     """Print a table of all scripts and variants, then what cannot be played or does not settle, and differences."""
     output = asked.output
     since = f", from {found.from_ms:,} ms on" if found.from_ms else ""
@@ -166,10 +166,10 @@ def _tell(asked: ComparisonAsked, found: ScriptComparison) -> None:
     output.fitted(_COLUMNS, rows, wide=asked.wide)
     for script in found.scripts:
         for each in script.variants:
-            for told in _told(each):
-                output.line(f"{script.id} {told}" if asked.summary else f"{script.id}, {each.variant} {told}")
+            for failure in _failures(each):
+                output.line(f"{script.id} {failure}" if asked.summary else f"{script.id}, {each.variant} {failure}")
         if asked.difference:
-            _tell_difference(output, script)
+            _print_difference(output, script)
     for bad in found.bad_scripts:
         output.line(f"{bad.file}, script {bad.line}: {bad.error}")
 
@@ -209,7 +209,7 @@ def _waited(cost: Cost) -> int | None:
     return cost.unavailable_ms or (None if cost.unavailable_rounds is not None else 0)
 
 
-def _told(each: ComparedVariant) -> list[str]:
+def _failures(each: ComparedVariant) -> list[str]:
     """Return what cannot be played, and the first event that did not settle."""
     if each.error is not None:
         return [f"cannot be played: {each.error}"]
@@ -217,7 +217,7 @@ def _told(each: ComparedVariant) -> list[str]:
     return [] if first is None else [f"does not settle: event {first.number}, {first.event}: {first.failure}"]
 
 
-def _tell_difference(output: Output, script: ComparedScript) -> None:
+def _print_difference(output: Output, script: ComparedScript) -> None:
     """Print the second variant minus the first, for each event in which they differ."""
     first, second = script.variants
     if first.cost is None or second.cost is None:
@@ -227,9 +227,9 @@ def _tell_difference(output: Output, script: ComparedScript) -> None:
     output.title(f"{script.id}: {second.variant} less {first.variant}")
     columns = (Column("event"), Column("what", least=12), *(Column(name) for name in _SHORT))
     shown = [(one, row) for (one, _), row in zip(pairs, rows, strict=True) if any(row)]
-    told: list[Sequence[object]] = [(one.number, one.event, *_without_zeros(row)) for one, row in shown]
+    differing: list[Sequence[object]] = [(one.number, one.event, *_without_zeros(row)) for one, row in shown]
     total = _difference(first.cost, second.cost)
-    output.fitted(columns, [*told, (None, "all", *_without_zeros(total))])
+    output.fitted(columns, [*differing, (None, "all", *_without_zeros(total))])
 
 
 def _difference(one: Cost, other: Cost) -> list[int | None]:
@@ -316,12 +316,12 @@ def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
             raise click.UsageError("--from-ledger goes with scripts, not with --grid")
         given = {} if ledger is None else {"ledger": {"location": ledger}}
         if path is None:
-            told = _of_scripts(options, wide=wide, as_json=as_json)
+            of_scripts = _of_scripts(options, wide=wide, as_json=as_json)
             start = None
             if from_ledger is not None:
-                job = Job.configured("simulate", told, file_of(config_file), overrides, given)
+                job = Job.configured("simulate", of_scripts, file_of(config_file), overrides, given)
                 start = RecordedStart(job, from_ledger, cluster)
-            return command(grid=None, start=start, output=told, wide=wide, **options)
+            return command(grid=None, start=start, output=of_scripts, wide=wide, **options)
         job = Job.configured("simulate", Output(as_json=as_json), file_of(config_file), overrides, given)
         asked = GridAsked(job, Path(path), groups, cluster, output, wide)
         return command(grid=asked, start=None, output=job.output, wide=wide, **options)
@@ -342,7 +342,7 @@ def _of_scripts(options: Mapping[str, Any], *, wide: bool, as_json: bool) -> Out
     return Output(as_json=as_json)
 
 
-def tell_grid(asked: GridAsked) -> None:
+def compute_grid(asked: GridAsked) -> None:
     """Compute the grid, and print one line per cell."""
     from groupledger.config.loading import load_grid
     from groupledger.pipeline.grid import grid
@@ -368,7 +368,7 @@ def _cell_row(cell: Any) -> tuple[object, ...]:
     return (cell.assignor, cell.change, cell.groups, *counts, cell.refused or None)
 
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 T = TypeVar("T")
 MOST_ROWS = 20
 """Rows of members, listener calls and heartbeats that a table shows per event."""
@@ -423,7 +423,7 @@ def simulate(
     if grid is not None:
         if listener is not None or metrics:
             raise click.UsageError("--listener and --metrics go with scripts, not with --grid")
-        tell_grid(grid)
+        compute_grid(grid)
         return
     from groupledger.core.custom.naming import find_all
 
@@ -432,7 +432,7 @@ def simulate(
     if start is not None:
         files = started(files, start)
     if comparison is not None:
-        tell_compared(files, comparison, found)
+        compare_scripts(files, comparison, found)
     else:
         _play(files, found, table=table, listener=listener, metrics=metrics)
 
@@ -448,11 +448,11 @@ def _play(
     """Print a result line, or tables, for each script."""
     bad_lines, violations = 0, False
     for answer in _answers(files, custom, listener, metrics=metrics):
-        told = json.loads(answer) if table or listener or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
-        bad_lines += "line" in told
-        violations |= any(event["double_owners"] for event in told.get("events", ())) or bool(told.get("convicted"))
+        result = json.loads(answer) if table or listener or '"line": ' in answer or DOUBLE_OWNERS in answer else {}
+        bad_lines += "line" in result
+        violations |= any(event["double_owners"] for event in result.get("events", ())) or bool(result.get("convicted"))
         if table:
-            _show(Output(as_json=False), told)
+            _show(Output(as_json=False), result)
         else:
             print_exact(answer)
     if bad_lines:
@@ -477,49 +477,49 @@ def _answers(
             yield from rehearse_lines(file.lines, listener, custom, metrics=metrics)
 
 
-def _show(output: Output, told: Told) -> None:
+def _show(output: Output, result: JsonObject) -> None:
     """Print one group: for each event its outcome, its rounds and its listeners' calls."""
-    if "error" in told:
-        output.line(f"line {told['line']}: {told['error']}")
-    seats = [event for event in told.get("events", ()) if "seat" in event]
+    if "error" in result:
+        output.line(f"line {result['line']}: {result['error']}")
+    seats = [event for event in result.get("events", ()) if "seat" in event]
     if seats:
-        output.title(f"{told['id']}: as recorded{_unowned(seats[-1])}")
+        output.title(f"{result['id']}: as recorded{_unowned(seats[-1])}")
         rows = [(event["member"], _named(event["seat"]["assigned"]), event["seat"]["leads"]) for event in seats]
         output.table(("member", "has", "leads"), rows)
-    for number, event in enumerate(told.get("events", ())[len(seats) :], 1):
+    for number, event in enumerate(result.get("events", ())[len(seats) :], 1):
         what = " ".join(str(event[key]) for key in ("event", "member", "topic") if key in event)
-        output.title(f"{told['id']}, event {number}: {what}: {_outcome(event)}")
+        output.title(f"{result['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
         group = _coordinated(event)
         if event["rounds"] or group is None:
             seats = [(took, member) for took in event["rounds"] for member in took["members"]]
             shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
             output.table(columns, [_row(*seat) for seat in shown])
-            _tell_rest(output, len(seats) - len(shown))
+            _print_rest(output, len(seats) - len(shown))
         _show_calls(output, event)
         if group is not None:
             _show_heartbeats(output, group)
         if event["double_owners"]:
             output.table(
                 ("two owners", "first", "second", "from ms", "to ms"),
-                [_doubly(each) for each in event["double_owners"]],
+                [_double_owner(each) for each in event["double_owners"]],
             )
-    for note in told.get("notes", ()):
+    for note in result.get("notes", ()):
         output.line(f"note: {note}")
-    _show_listener(output, told)
-    if "metrics" in told:
-        output.title(f"{told['id']}: client metrics (KIP-429)")
-        known = [each for each in told["metrics"] if each["value"] is not None]
+    _show_listener(output, result)
+    if "metrics" in result:
+        output.title(f"{result['id']}: client metrics (KIP-429)")
+        known = [each for each in result["metrics"] if each["value"] is not None]
         values = [(each["member"] or "(group)", each["name"], _number(each["value"])) for each in known]
         output.table(("member", "metric", "value"), values)
 
 
-def _show_listener(output: Output, told: Told) -> None:
+def _show_listener(output: Output, result: JsonObject) -> None:
     """Print what went wrong in listeners; nothing without a listener."""
-    if "journal" not in told:
+    if "journal" not in result:
         return
-    wrong = [each for each in told["journal"] if each["error"] is not None]
-    output.title(f"{told['id']}: what the listeners did wrong: {len(wrong)} of {len(told['journal']):,} entries")
+    wrong = [each for each in result["journal"] if each["error"] is not None]
+    output.title(f"{result['id']}: what the listeners did wrong: {len(wrong)} of {len(result['journal']):,} entries")
     columns = ("at_ms", "member", "callback", "did", "partitions", "error")
     output.table(columns, [tuple(each.get(name, "") for name in columns) for each in wrong])
 
@@ -533,28 +533,28 @@ def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
     return list(rows) if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not changes(row))[:MOST_ROWS]
 
 
-def _tell_rest(output: Output, number: int) -> None:
+def _print_rest(output: Output, number: int) -> None:
     if number > 0:
         output.line(f"... and {number:,} more (without --table: all)")
 
 
-def _coordinated(event: Told) -> Told | None:
+def _coordinated(event: JsonObject) -> JsonObject | None:
     """Return what the coordinator did that assigns: of a consumer group (KIP-848), or a share or Streams group."""
     return next((event[name] for name in ("consumer_group", "share_group", "streams_group") if name in event), None)
 
 
-def _show_calls(output: Output, event: Told) -> None:
+def _show_calls(output: Output, event: JsonObject) -> None:
     """Print the calls of listeners, in order, and when each returned if the group has times."""
     calls = [call for call in event["calls"] if call["callback"].startswith("onPartitions")]
-    told_calls = _first(calls, lambda call: call["partitions"])
+    shown = _first(calls, lambda call: call["partitions"])
     clock = ("ended_ms",) if "ended_ms" in event else ()
     columns = (*clock, "round", "member", "callback")
-    rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in told_calls]
+    rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in shown]
     output.table((*("at ms" for _ in clock), "round", "member", "listener", "partitions"), rows)
-    _tell_rest(output, len(calls) - len(told_calls))
+    _print_rest(output, len(calls) - len(shown))
 
 
-def _show_heartbeats(output: Output, group: Told) -> None:
+def _show_heartbeats(output: Output, group: JsonObject) -> None:
     """Print a group that its coordinator assigns: its members' heartbeats and answers, and its state."""
     rows = group["heartbeats"][:MOST_ROWS]
     standby = ("standby",) if any("standby" in row for row in rows) else ()
@@ -571,22 +571,22 @@ def _show_heartbeats(output: Output, group: Told) -> None:
         "group epoch",
     )
     output.table(columns, [_heartbeat(each) for each in rows])
-    _tell_rest(output, len(group["heartbeats"]) - MOST_ROWS)
+    _print_rest(output, len(group["heartbeats"]) - MOST_ROWS)
 
 
-def _heartbeat(row: Told) -> tuple[object, ...]:
+def _heartbeat(row: JsonObject) -> tuple[object, ...]:
     owned = "" if row["owned"] is None else _named(row["owned"])
     state = row["error"] or row["state"]
     lists = tuple(_named(row[name]) for name in ("assigned", "standby", "pending") if name in row)
     return row["at_ms"], row["member"], row["sent_epoch"], owned, row["epoch"], state, *lists, row["group_epoch"]
 
 
-def _doubly(each: Told) -> tuple[object, ...]:
+def _double_owner(each: JsonObject) -> tuple[object, ...]:
     until = "goes on" if each["until_ms"] is None else each["until_ms"]
     return (_named([each["partition"]]), *each["members"], each["since_ms"], until)
 
 
-def _outcome(event: Told) -> str:
+def _outcome(event: JsonObject) -> str:
     if event["refused"] is not None:
         return f"refused: {event['refused']}"
     if event["cycle"] is not None:
@@ -608,18 +608,18 @@ def _outcome(event: Told) -> str:
     return f"{rounds}{_records(event)}{unowned}{owned_twice}"
 
 
-def _unowned(event: Told) -> str:
+def _unowned(event: JsonObject) -> str:
     return f", unowned: {_named(event['unowned'])}" if event["unowned"] else ""
 
 
-def _records(event: Told) -> str:
+def _records(event: JsonObject) -> str:
     """Return the numbers of records read twice, or never, so far."""
     words = {"twice": "read twice", "never": "never read"}
-    counts = [(sum(count for *_, count in event.get(name, ())), told) for name, told in words.items()]
-    return "".join(f", {numbered(count, 'record')} {told}" for count, told in counts if count)
+    counts = [(sum(count for *_, count in event.get(name, ())), text) for name, text in words.items()]
+    return "".join(f", {numbered(count, 'record')} {text}" for count, text in counts if count)
 
 
-def _row(took: Told, member: Told) -> tuple[object, ...]:
+def _row(took: JsonObject, member: JsonObject) -> tuple[object, ...]:
     kept = [each for each in member["owned"] if each not in member["assigned"]]
     lists = (_named(each) for each in (member["owned"], member["assigned"], kept))
     return (took["round"], took["generation"], took["leader"], member["member"], *lists, member["joins_again"])

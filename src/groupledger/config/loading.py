@@ -127,10 +127,10 @@ def tree_of(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoa
     try:
         return loader(text).get_single_data()
     except yaml.YAMLError as error:
-        raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_told(error)}") from None  # its text quotes the file
+        raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_why(error)}") from None  # its text quotes the file
 
 
-def _told(error: yaml.YAMLError) -> str:
+def _why(error: yaml.YAMLError) -> str:
     """Say what is wrong and where, without the line itself, which may hold a secret."""
     mark = getattr(error, "problem_mark", None)
     where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
