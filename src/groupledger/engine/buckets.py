@@ -124,7 +124,7 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation, files: FilesO
 
     The explicit repartition keeps adaptive execution from merging them, and by id rather than by hash every bucket has
     a task: hashed, four buckets met in two tasks. A task has one bucket, and now and then a giant's beside it; so rows
-    need no sorting in the JVM to be told apart.
+    need no sorting in the JVM to be kept apart.
     """
     return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(_call(calculation, files), ENVELOPE)
 
@@ -168,7 +168,7 @@ class History:
 
     What is carried on is the target: partitions that a cooperative group withholds have moved by the next event. A
     rewrite of a generation runs no assignor, so its members have what they had. A group whose snapshot was rejected
-    goes on from what was recorded there.
+    continues from what was recorded there.
     """
 
     def __init__(self, parts: Parts, *, carried: bool) -> None:

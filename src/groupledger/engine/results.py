@@ -153,8 +153,8 @@ class ResultColumns:
         """Return a row a group, computed or refused."""
         groups, choice = self.decoded.groups, self.decoded.choice
         names = pa.array([*choice.names, "recorded"])
-        told = {**self.decoded.unrecomputed, **self.refused}
-        reasons = [told.get(row, (None, None)) for row in range(len(groups))]
+        explained = {**self.decoded.unrecomputed, **self.refused}
+        reasons = [explained.get(row, (None, None)) for row in range(len(groups))]
         values = self._identity(groups) | {
             c.GROUP_TYPE: column(groups, c.GROUP_TYPE),
             c.GENERATION: column(groups, c.GENERATION),
@@ -349,7 +349,7 @@ BEYOND, MISSING, REASONS, MEMBERS_OUT = "beyond", "missing", "with_reason", "mem
 """Sums over groups: partitions that were assigned beyond those of subscribed topics, or are neither assigned nor
 unassigned; unassigned ones with a reason; members of groups that got an outcome."""
 SUMS = (c.MOVES, c.LEAST_MOVES, c.UNASSIGNED, c.ADDED, c.REVOKED, c.LOST)
-"""Columns of `rebalances` whose sums a run tells."""
+"""Columns of `rebalances` whose sums a run reports."""
 EACH_SIDE = (c.PARTITIONS, c.KEPT, c.ADDED, c.UNASSIGNED)
 """Columns of `rebalances` that the account of partitions is made of."""
 
@@ -483,8 +483,8 @@ def are_foreign(protocol: Column, version: Column, data: Column) -> Mask:
     codes = np.stack([integers(each.indices, NONE) for each in parts])
     distinct, which = np.unique(codes, axis=1, return_inverse=True)
     texts = [[*each.dictionary.to_pylist(), None] for each in parts]
-    told = [is_foreign(*(text[at] for text, at in zip(texts, key, strict=True))) for key in distinct.T.tolist()]
-    found: Mask = np.array(told, np.bool_)[which.ravel()]
+    foreign = [is_foreign(*(text[at] for text, at in zip(texts, key, strict=True))) for key in distinct.T.tolist()]
+    found: Mask = np.array(foreign, np.bool_)[which.ravel()]
     return found
 
 
@@ -520,8 +520,8 @@ def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Itera
         if all(member.recorded is None for member in own):
             yield Attributed.NO_RECORD, ()
             continue
-        happened = recorded_round(snapshot, own)
-        yield attributed(happened, list(_views(decoded, moments, row, happened)), verdict, ran)
+        observed = recorded_round(snapshot, own)
+        yield attributed(observed, list(_views(decoded, moments, row, observed)), verdict, ran)
 
 
 def _has_view(decoded: DecodedBucket, moments: list[IntArray]) -> Mask:
@@ -563,12 +563,12 @@ def _values(array: Column) -> list[Any]:
 
 
 def _views(
-    decoded: DecodedBucket, moments: list[IntArray], row: int, happened: RecordedRound
+    decoded: DecodedBucket, moments: list[IntArray], row: int, observed: RecordedRound
 ) -> Iterator[dict[str, int]]:
     """Return the group's topics at each moment: all of them, and those that the record gives partitions of."""
     first, end = decoded.snapshots.batch.topic_start[row : row + 2].tolist()
     names = decoded.topic_names.slice(first, end - first).to_pylist()
-    given = {each.topic for mine in happened.recorded.values() for each in mine}
+    given = {each.topic for mine in observed.recorded.values() for each in mine}
     for counts in moments:
         known = {name: count for name, count in zip(names, counts[first:end].tolist(), strict=True) if count != NONE}
         yield known

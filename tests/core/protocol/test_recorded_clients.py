@@ -98,8 +98,8 @@ def test_a_migration_of_a_recorded_group_is_rehearsed():
     safe = rehearse(java, two_bounces(java, COOPERATIVE_STICKY), {topic: 6 for each in java for topic in each.topics})
     assert safe.first_unsafe is None
     warned = {each.danger: each.evidence for step in safe.steps for each in step.findings}
-    assert warned.keys() == {Danger.CLIENT_NOT_TOLD}
-    assert "it may be franz-go as well" in warned[Danger.CLIENT_NOT_TOLD]
+    assert warned.keys() == {Danger.CLIENT_UNCLEAR}
+    assert "it may be franz-go as well" in warned[Danger.CLIENT_UNCLEAR]
     librdkafka = recorded("rdk-roundrobin").clients
     unsafe = rehearse(librdkafka, two_bounces(librdkafka, COOPERATIVE_STICKY), {"t": 1}).first_unsafe
     assert unsafe is not None

@@ -215,7 +215,7 @@ def describe(name: str, source: str, limits: CustomLimits) -> Described:
 
 
 def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: Sequence[Group]) -> list[Finding]:
-    """Return the assignor's findings for each group, or what happened to its process if it failed."""
+    """Return the assignor's findings for each group, or how its process failed."""
     key = _Key(os.getpid(), name, source, digest, limits)
     found: list[Finding | None] = []
     with _lock:
@@ -280,7 +280,7 @@ def _alone(key: _Key, group: Group) -> Finding:
 
 
 def _lost(key: _Key, code: str, gone: Gone) -> Finding:
-    """Report what happened to the process, and end it."""
+    """Report how the process failed, and end it."""
     forget(key.name)
     return refused(code, f"the process of {key.name} {gone}; expected an answer for any group")
 

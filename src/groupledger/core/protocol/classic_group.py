@@ -198,15 +198,15 @@ def _subscribe(group: ClassicGroup[Any], event: e.Subscribe) -> None:
 def _set_partitions(group: ClassicGroup[Any], event: e.SetPartitions) -> None:
     require_topic_names([event.topic])
     group.change_topics({**group.topics, event.topic: event.partitions})
-    _tell(group, event.topic)
+    _announce(group, event.topic)
 
 
 def _delete_topic(group: ClassicGroup[Any], event: e.DeleteTopic) -> None:
     group.change_topics({topic: count for topic, count in group.topics.items() if topic != event.topic})
-    _tell(group, event.topic)
+    _announce(group, event.topic)
 
 
-def _tell(group: ClassicGroup[Any], topic: str) -> None:
+def _announce(group: ClassicGroup[Any], topic: str) -> None:
     """Let clients learn of a topic: those of a group in which a member subscribes to it, and those with a pattern."""
     known = any(topic in each.consumer.topics for each in group.processes.values() if group.is_known(each))
     for process in group.processes.values():

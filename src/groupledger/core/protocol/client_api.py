@@ -111,7 +111,7 @@ def member_times(times: Times | None, name: str, rebalance_timeout_ms: int) -> M
 
 
 class Memory(NamedTuple):
-    """The last assignment and its generation, as the sticky assignors' user data tells it (KIP-54)."""
+    """The last assignment and its generation, as the sticky assignors' user data records it (KIP-54)."""
 
     partitions: tuple[TopicPartition, ...] = ()
     generation: int | None = None

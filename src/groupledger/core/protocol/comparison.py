@@ -82,8 +82,8 @@ class EventCost:
 class ConsumedSpan:
     """A member consumed a partition from `since_ms` up to `until_ms`; null: it goes on.
 
-    Both are the same where it had the partition within one millisecond: that is told where a clock runs, since it moved
-    then; and where two had it.
+    Both are the same if it had the partition within one millisecond. Such a span is listed if a clock runs, since the
+    partition moved then, and if two members had it.
     """
 
     topic: str
@@ -100,7 +100,7 @@ class ComparedVariant:
     `failures` are events that did not settle, or were refused. `unowned`: partitions that nobody has in the end. `most`
     and `least`: partitions of one member then, of those that run, of which `idle` have none; null for a share group,
     whose members share partitions, and where no member runs.
-    `consumed`: who consumed which partition when (until null: it goes on), where a timeline was asked for.
+    `consumed`: who consumed which partition when (until null: it still does), where a timeline was asked for.
     """
 
     variant: str

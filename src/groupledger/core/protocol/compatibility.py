@@ -2,7 +2,7 @@
 
 KIP-429, "Compatibility". Worked example: a consumer that lists range and cooperative-sticky follows EAGER, since range
 supports nothing else. `range` in version 3 with user data that is there and empty is librdkafka; with none at all it is
-Java or franz-go, and nothing in the log tells these two apart.
+Java or franz-go, and nothing in the log distinguishes these two.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One consumer of a group as a pure state machine (KIP-429, "Proposed Changes", steps 1 and 3; KIP-792).
 
-Each function takes the consumer as it is and something that happened to it, and gives the consumer as it is then, the
-calls it made, and the subscription it sends if it joins (again). No clock, no network: whoever drives it has both.
+Each function takes the consumer as it is and an event, and gives the consumer as it is then, the calls it made, and the
+subscription it sends if it joins (again). No clock, no network: the caller has both.
 
 Worked example: a cooperative consumer owns t-0 and t-1 and is assigned t-0 and t-2. It calls onPartitionsRevoked(t-1),
 onAssignment(t-0, t-2) and onPartitionsAssigned(t-2), and joins again, so that t-1 can be given away.
@@ -74,7 +74,7 @@ class Consumer:
         return self.pattern is not None and self.habits.refreshes
 
     def subscribes(self, topic: str) -> bool:
-        """Whether it subscribes to a topic, be it one that it has not heard of yet."""
+        """Whether it subscribes to a topic, which it need not have heard of yet."""
         return topic in self.topics or (self.pattern is not None and bool(matching(self.pattern, (topic,))))
 
 

@@ -74,7 +74,7 @@ class Coordinator:
     def seat(self, member: Registered) -> None:
         """Take a JoinGroup: a new seat, or what a member says now; its seat keeps its place.
 
-        The first to be seated leads, as in Kafka: whoever stands first in the response may have come later.
+        The first to be seated leads, as in Kafka: the first member of the response may have come later.
         """
         self.members[member.member_id] = member
         self.leader = self.leader or member.member_id

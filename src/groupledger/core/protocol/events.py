@@ -1,4 +1,4 @@
-"""What may happen to a group and its topics: the events a simulation plays, each at a time in milliseconds.
+"""The events of a group and its topics that a simulation plays, each at a time in milliseconds.
 
 A member is named by its process ("orders-eu-1"), not by the member id that the coordinator gives it: the id changes
 when the process restarts or falls out of the group.
@@ -33,7 +33,7 @@ class GroupProtocol(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Anything that happens, and when; an event that comes before the last one has settled waits for that, unless the
+    """An event, and when it comes; one that comes before the last one has settled waits for that, unless the
     group has times.
 
     `together`: with the next event, before any round: members that join or leave in one go, as in a deployment.
@@ -119,14 +119,14 @@ class Hang(Event):
 
 @dataclass(frozen=True, slots=True)
 class CutOff(Event):
-    """A process no longer reaches the coordinator, and goes on reading what it owns; only where the group has times."""
+    """A process no longer reaches the coordinator, and still reads what it owns; only if the group has times."""
 
     member: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resume(Event):
-    """A process that is paused, hangs or is cut off goes on: a zombie, if the group went on without it."""
+    """A process that is paused, hangs or is cut off resumes: a zombie, if the group continued without it."""
 
     member: str
 
@@ -213,7 +213,7 @@ class LoseAssignment(Event):
 
 @dataclass(frozen=True, slots=True)
 class MissTopic(Event):
-    """Whoever leads will assign without this topic in the next `rounds`, since it has no metadata of it; then it has,
+    """The leader will assign without this topic in the next `rounds`, since it has no metadata of it; then it has,
     and joins again.
     """
 

@@ -55,7 +55,7 @@ class Question:
 
 @dataclass(slots=True)
 class MissingTopics:
-    """Topics that whoever leads a group has no metadata of, and for how many assignments yet (`MissTopic`)."""
+    """Topics that the leader of a group has no metadata of, and for how many assignments yet (`MissTopic`)."""
 
     rounds: dict[str, int] = field(default_factory=dict)
 
@@ -107,7 +107,7 @@ STICKY = "sticky"
 REMEMBERED = frozenset({STICKY, "sticky-stream-join"})
 """Assignors that go by what members remember in their user data, not by what they own while they join."""
 GIVE_BACK = frozenset({"librdkafka-cooperative-sticky"})
-"""Assignors whose leader gives what is unknown but owned back to whoever claims it (KIP-429, step 2.6), as the form
+"""Assignors whose leader gives what is unknown but owned back to the claiming member (KIP-429, step 2.6), as the form
 `kip` does; Java's leader does not."""
 
 

@@ -115,7 +115,7 @@ def reconciled(settled: Settlement) -> tuple[Reconciled, ...]:
 
 
 def whole(settlements: Iterable[Settlement]) -> Window:
-    """From 0 ms to the end of the last thing that happened, at least one millisecond."""
+    """From 0 ms to the end of the last event or round, at least one millisecond."""
     ends = [0]
     for settled in settlements:
         ends += [settled.event.at_ms, *(took.ended_ms for took in settled.rounds)]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from groupledger.core.custom.group import Group as Told
+from groupledger.core.custom.group import Group as CustomGroup
 from groupledger.core.custom.group import Protocol, TopicPartition, cooperative_step
 from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault, expected_one_of
@@ -55,7 +55,7 @@ class BounceStep:
 
 
 class StopAll(NamedTuple):
-    """All members stopped, then started anew as after the last bounce: those who were played.
+    """All members stopped, then started again as after the last bounce: those who were played.
 
     `unavailable` partitions have no owner from the last stop to the first start.
     """
@@ -289,7 +289,7 @@ def _step(
     )
 
 
-def _evenly(group: Told) -> object:
+def _evenly(group: CustomGroup) -> object:
     """In place of an assignor that cannot be played: everyone an even share, kept where it was."""
     members = sorted(group.members, key=lambda member: member.member_id)
     left = {each: None for member in members for each in group.partitions(member.member_id)}
@@ -325,7 +325,7 @@ class Danger(enum.StrEnum):
     CLIENT_LACKS_ASSIGNOR = "client-lacks-assignor"
     OLD_MEMBER_MAY_LEAD = "old-member-may-lead"  # it does not lead now, but would if the leader left
     CLIENT_NOT_TRIED = "client-not-tried"  # a warning: nobody here knows whether this library can mix
-    CLIENT_NOT_TOLD = "client-not-told"  # a warning: the log does not show which library this is
+    CLIENT_UNCLEAR = "client-not-told"  # a warning: the log does not show which library this is
 
     @property
     def what(self) -> str:
@@ -344,11 +344,11 @@ _MEANINGS = {
     Danger.CLIENT_NOT_TRIED: "a warning: the client library may take a list of eager and cooperative assignors, but "
     "nobody who keeps this table has run it with one: bounce a group of its own first, and see that the first bounce "
     "leaves all members in the group",
-    Danger.CLIENT_NOT_TOLD: "a warning: several client libraries write the bytes of this member; name it with --client",
+    Danger.CLIENT_UNCLEAR: "a warning: several client libraries write the bytes of this member; name it with --client",
 }
 
 
-WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED, Danger.CLIENT_NOT_TOLD})
+WARNINGS = frozenset({Danger.CLIENT_NOT_TRIED, Danger.CLIENT_UNCLEAR})
 
 
 class Hazard(NamedTuple):
@@ -476,7 +476,7 @@ def warnings(client: GroupClient) -> Iterator[Hazard]:
         yield Hazard(Danger.CLIENT_NOT_TRIED, evidence)
     if client.perhaps:
         evidence = f"{client.member} is taken for {library.name}; by its subscriptions it may be"
-        yield Hazard(Danger.CLIENT_NOT_TOLD, f"{evidence} {' or '.join(client.perhaps)} as well: see to it first")
+        yield Hazard(Danger.CLIENT_UNCLEAR, f"{evidence} {' or '.join(client.perhaps)} as well: see to it first")
 
 
 def observed(settled: Iterable[Settlement]) -> Iterator[Hazard]:

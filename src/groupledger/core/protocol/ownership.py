@@ -24,7 +24,7 @@ class DoubleOwner(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """One process consumed a partition from `since_ms` up to `until_ms`; None: it goes on."""
+    """One process consumed a partition from `since_ms` up to `until_ms`; None: it still does."""
 
     partition: TopicPartition
     member: str
@@ -47,7 +47,7 @@ def waited_ms(gaps: Mapping[TopicPartition, Iterable[Gap]]) -> dict[TopicPartiti
 
 @dataclass(slots=True)
 class _Span:
-    """One process consumes one partition. Steps order what happens at the same millisecond."""
+    """One process consumes one partition. Steps order the changes of one millisecond."""
 
     member: str
     since_ms: int
@@ -60,7 +60,7 @@ class _Span:
 class LiveOwnership:
     """All spans that last, and those that ended since the last `take_double_owners`.
 
-    All SyncGroup answers of a round are one step (`answering`): whoever is given in it what another gives up in it
+    All SyncGroup answers of a round are one step (`answering`): a member that is given what another gives up in it
     shares it with that one. What ends in any other step has ended before whatever begins in it.
     """
 

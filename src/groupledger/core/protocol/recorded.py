@@ -1,7 +1,7 @@
 """The calls that members made, from what the offsets log recorded of a classic group: the timelines of KIP-429 again.
 
 The log has each member's claim and assignment, generation by generation; the consumer of `core.protocol.consumer`, fed
-with them, makes the calls. It cannot show how a member ended, nor what happened in a generation that is not recorded:
+with them, makes the calls. It cannot show how a member ended, nor what was done in a generation that is not recorded:
 such calls carry a `Certainty` that says so.
 """
 
@@ -65,7 +65,7 @@ class _Member:
     claimed: PartitionSet
 
 
-_Told = tuple[_Member, Call, Certainty]
+_MemberCall = tuple[_Member, Call, Certainty]
 
 
 def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberSnapshotRow]) -> Iterator[RecordedCall]:
@@ -107,7 +107,7 @@ def _taken_over(row: MemberSnapshotRow) -> _Member:
     return _Member(row, assigned_partitions(recorded), assigned_partitions(row.claimed))
 
 
-def _held(member: _Member, found: Iterable[_Told]) -> PartitionSet:
+def _held(member: _Member, found: Iterable[_MemberCall]) -> PartitionSet:
     """Return what a member has after a snapshot: its last assignment, or what it had if it got none."""
     mine = [made.partitions for who, made, _ in found if who is member and made.callback is Callback.ON_ASSIGNMENT]
     return frozenset(mine[-1]) if mine else member.held
@@ -124,7 +124,7 @@ def assigned_partitions(assignment: Assignment | None) -> PartitionSet:
 
 def _calls(
     snapshot: GroupSnapshotRow, before: GroupSnapshotRow | None, had: Mapping[str, _Member], has: Mapping[str, _Member]
-) -> Iterator[_Told]:
+) -> Iterator[_MemberCall]:
     """Yield the calls of one snapshot: of those who are gone, then before JoinGroup, of the leader, after SyncGroup."""
     for gone in (member for name, member in sorted(had.items()) if name not in has and member.held):
         yield gone, call(Callback.REVOKED, gone.held), Certainty.UNKNOWN_END
@@ -154,7 +154,7 @@ def _gap(before: GroupSnapshotRow | None, snapshot: GroupSnapshotRow) -> bool:
 def _join(member: _Member, snapshot: GroupSnapshotRow) -> tuple[c.Consumer, tuple[Call, ...]]:
     """Return the member while it waits for SyncGroup, and its calls before JoinGroup.
 
-    What it did tells its protocol, not the assignor's name: who claims something kept it, who had something and claims
+    Its claims show its protocol, not the assignor's name: who claims something kept it, who had something and claims
     nothing gave it up. Who had nothing makes the same calls either way.
     """
     topics = member.row.topics if member.row.topics is not None else snapshot.shared_topics or ()
@@ -167,7 +167,7 @@ def _join(member: _Member, snapshot: GroupSnapshotRow) -> tuple[c.Consumer, tupl
     return joining.consumer, (*early, *joining.calls)
 
 
-def _stamped(snapshot: GroupSnapshotRow, found: Iterable[_Told]) -> Iterator[RecordedCall]:
+def _stamped(snapshot: GroupSnapshotRow, found: Iterable[_MemberCall]) -> Iterator[RecordedCall]:
     where = snapshot.snapshot_id, snapshot.cluster_id, snapshot.group_id, snapshot.generation, snapshot.observed_at
     for order, (member, made, certainty) in enumerate(found):
         yield RecordedCall(*where, order, member.row.member_id, member.row.client_id, made, certainty)
@@ -318,7 +318,7 @@ class _Tenures:
 # What became of the offsets of a partition when a recorded group handed it over: judged by the commits of its log.
 #
 # The log has no records of topics: where a member stopped reading is not known, only what it committed. So a member
-# that committed nothing is told of, and how much was read again is told only where offsets show it.
+# that committed nothing is reported, and how much was read again is reported only if offsets show it.
 #
 # Worked example: a commits 100, later 250, and is revoked; the offset is set back to 0; b takes the partition and
 # begins at 0: 250 records are read twice.
@@ -333,7 +333,7 @@ class OffsetVerdict(StrEnum):
     DELETED = "deleted"  # no offset is committed any more: the next one begins where auto.offset.reset says
     NOT_COMMITTED = "not-committed"  # who had it committed nothing: whatever it read is read again
     UNKNOWN = "unknown"  # records are missing, or commits were not kept
-    IDLE = "idle"  # nobody ever committed an offset of it: nothing tells that it was read
+    IDLE = "idle"  # nobody ever committed an offset of it: nothing shows that it was read
     COMMITTED = "committed"
 
 

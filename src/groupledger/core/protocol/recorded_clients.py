@@ -117,7 +117,7 @@ def _byte_code(library: str, version: int | None) -> ByteCode:
 
 # Members of a recorded group as a script has them before its first event: what each holds, in which generation.
 #
-# A classic group goes on from any record, since each is of a whole generation. A consumer group (KIP-848) goes on only
+# A classic group continues from any record, since each is of a whole generation. A consumer group (KIP-848) does only
 # from a stable one: what its members had sent, and the coordinator's timers, are not in the log.
 
 CONSUMER = e.GroupProtocol.CONSUMER.value

@@ -267,9 +267,9 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         found = self.ownership.gaps(wanted, event_ms, self.clock_ms)
         for each in self.missed if event_ms > self.settled_ms else ():
             then = found.get(each, [])
-            goes_on = bool(then) and then[0].since_ms == event_ms
-            first = Gap(self.settled_ms, then[0].until_ms if goes_on else event_ms)
-            found[each] = [first, *then[goes_on:]]
+            continues = bool(then) and then[0].since_ms == event_ms
+            first = Gap(self.settled_ms, then[0].until_ms if continues else event_ms)
+            found[each] = [first, *then[continues:]]
         return found
 
     def latest_ms(self) -> int:

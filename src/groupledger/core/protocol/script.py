@@ -1,4 +1,4 @@
-"""A group to be simulated: its topics, and what happens to it."""
+"""A group to be simulated: its topics, and its events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ROUNDS = 50
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One group to be simulated: the topics there are at first, and what happens, one event after the other.
+    """One group to be simulated: the topics there are at first, and its events in order.
 
     `member_ids`, `topic_ids`: ids that processes and topics had in reality, in order, for a history that is to be
     played again. `times`: the rounds of a classic group are driven by a clock; without them, each event settles before

@@ -406,7 +406,7 @@ def _partitions(found: Any, place: str) -> tuple[TopicPartition, ...]:
 
 
 def require_seats_first(events: Sequence[e.Event]) -> None:
-    """Raise Fault("BAD_SCRIPT") where a member is recorded after something has happened, or twice."""
+    """Raise Fault("BAD_SCRIPT") if a member is recorded after another event, or twice."""
     seats = {at: each.seat for at, each in enumerate(events) if isinstance(each, e.Join) and each.seat is not None}
     known: set[str] = set()
     for place, (at, seat) in enumerate(seats.items()):

@@ -134,7 +134,7 @@ def _names(value: Any, place: str) -> tuple[str, ...]:
 
 
 def _counts(value: Any, place: str) -> dict[str, int]:
-    """Partitions that repartition topics are to have; a list of topics leaves that to whoever writes them."""
+    """Partitions that repartition topics are to have; a list of topics leaves that to their writers."""
     if isinstance(value, list):
         return dict.fromkeys(_names(value, place), 0)
     require(isinstance(value, dict), place, value, "a list of topics, or an object of their partition counts")

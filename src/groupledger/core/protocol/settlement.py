@@ -101,7 +101,7 @@ class Outage(NamedTuple):
 class TimedEnd:
     """The end of a settlement in a group that has times.
 
-    `rebalancing`: whether a rebalance still goes on, or a timeout will start one. `outages` are those of the time since
+    `rebalancing`: whether a rebalance still runs, or a timeout will start one. `outages` are those of the time since
     the last settlement ended, from when they began. `read` counts records from the beginning, if the script has a rate.
     """
 

@@ -42,7 +42,7 @@ class Application:
         self.callback_ms = callback_ms
 
     def called(self, call: Call) -> Iterator[int]:
-        """Take a call; each value is a time in which nothing else happens in this process."""
+        """Take a call; each value is a time in which this process does nothing else."""
         yield self.callback_ms.get(call.callback, 0)
 
     def read(self, now_ms: int) -> None:
@@ -403,9 +403,9 @@ class SimulatedGroup(Generic[P]):
                 lasted = None
             for gap in some:
                 since_ms, lasted = gap.since_ms if lasted is None else lasted, None
-                goes_on = gap.until_ms == self.now_ms and each not in held
-                found.append(Outage(each, since_ms, None if goes_on else gap.until_ms))
-                if goes_on:
+                continues = gap.until_ms == self.now_ms and each not in held
+                found.append(Outage(each, since_ms, None if continues else gap.until_ms))
+                if continues:
                     lasting[each] = since_ms
         for gone in lasting.keys() - gaps.keys():
             del lasting[gone]
@@ -423,7 +423,7 @@ class SimulatedGroup(Generic[P]):
     ) -> Settlement:
         """Return how one event ended, and forget what led to it. `shared`: many owners of a partition are right."""
         owners = self.owners()
-        consumed, doubly = self.ownership.consumed(), self.ownership.take_double_owners()
+        consumed, doubles = self.ownership.consumed(), self.ownership.take_double_owners()
         calls, self.calls = tuple(self.calls), []
         refused, self.refused = self.refused, None
         return Settlement(
@@ -435,7 +435,7 @@ class SimulatedGroup(Generic[P]):
             topics=self.topics,
             running={each.name: each.number for each in self.processes.values() if each.runs},
             consumed=consumed,
-            double_owners=() if shared else tuple(each for each in doubly if exists(each.partition, self.topics)),
+            double_owners=() if shared else tuple(each for each in doubles if exists(each.partition, self.topics)),
             unavailable_ms=waited,
             timed=timed,
             **{"rounds": (), "failure": self.failure} | of_protocol,

@@ -276,9 +276,9 @@ def _enter_consumer_group(stage: _ConvertibleGroup, event: e.Event) -> str | Non
     refused = refuses(stage.classic, stage.script.consumer_group)
     if refused is None:
         kind = COORDINATORS[settings.group_protocol]
-        goes_on = isinstance(event, e.Join) and event.seat is not None
+        continues = isinstance(event, e.Join) and event.seat is not None
         stage.consumer = to_consumer_group(
-            stage.classic, stage.script.consumer_group, stage.topics, kind, goes_on=goes_on
+            stage.classic, stage.script.consumer_group, stage.topics, kind, continues=continues
         )
     else:
         stage.classic.orphaned_consumer_members.pop(settings.member, None)

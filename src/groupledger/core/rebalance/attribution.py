@@ -86,15 +86,15 @@ def recorded_round(snapshot: GroupSnapshotRow, members: Iterable[MemberSnapshotR
     )
 
 
-def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> Attribution:
+def attribution(observed: RecordedRound, views: Iterable[Mapping[str, int]]) -> Attribution:
     """Return the best agreement over all topic views that the leader may have had, likeliest first.
 
     A view has partition counts by name. The first with which an assignor gives the recorded lists decides. In groups of
     one member most assignors give the same.
     """
     best = Attribution(Agreement.NONE)
-    for view in possible_views(happened, views) if happened.members else ():
-        found = _under(happened, Group(happened.members, view))
+    for view in possible_views(observed, views) if observed.members else ():
+        found = _under(observed, Group(observed.members, view))
         if list(Agreement).index(found.agreement) < list(Agreement).index(best.agreement):
             best = found
         if best.agreement is Agreement.LISTS:
@@ -102,13 +102,13 @@ def attribution(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> 
     return best
 
 
-def possible_views(happened: RecordedRound, views: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
+def possible_views(observed: RecordedRound, views: Iterable[Mapping[str, int]]) -> Iterator[dict[str, int]]:
     """Yield each distinct view of the topics that members name, if it has all partitions of the record."""
     least: dict[str, int] = {}
-    for topic, number in (each for mine in happened.recorded.values() for each in mine):
+    for topic, number in (each for mine in observed.recorded.values() for each in mine):
         least[topic] = max(least.get(topic, 0), number + 1)
     seen: list[dict[str, int]] = []
-    topics = {topic for member in happened.members for topic in member.topics}
+    topics = {topic for member in observed.members for topic in member.topics}
     for view in views:
         named = {topic: count for topic, count in view.items() if topic in topics}
         if named not in seen and all(view.get(topic, 0) >= count for topic, count in least.items()):
@@ -116,36 +116,36 @@ def possible_views(happened: RecordedRound, views: Iterable[Mapping[str, int]]) 
             yield named
 
 
-def _under(happened: RecordedRound, group: Group) -> Attribution:
+def _under(observed: RecordedRound, group: Group) -> Attribution:
     agreeing: dict[Agreement, list[str]] = {}
     most = max(1, MOST_WORK // (1 + len(group.members) + sum(group.topics.values())))
-    for candidate in _candidates(happened):
-        agreeing.setdefault(_agreement(happened, candidate, group, most), []).append(candidate.name)
+    for candidate in _candidates(observed):
+        agreeing.setdefault(_agreement(observed, candidate, group, most), []).append(candidate.name)
     best = next((each for each in Agreement if each in agreeing), Agreement.NONE)
     return Attribution(best, () if best is Agreement.NONE else tuple(agreeing[best]))
 
 
-def _candidates(happened: RecordedRound) -> Iterator[ClientAssignor]:
+def _candidates(observed: RecordedRound) -> Iterator[ClientAssignor]:
     """Yield the protocol's assignors, except libraries known to write other bytes than the leader's."""
-    known = LIBRARIES.keys() if happened.writers else ()
+    known = LIBRARIES.keys() if observed.writers else ()
     for each in (*JAVA, *CLIENT_ASSIGNORS.values()):
-        if each.protocol == happened.protocol and (each.library in happened.writers or each.library not in known):
+        if each.protocol == observed.protocol and (each.library in observed.writers or each.library not in known):
             yield each
 
 
-def _agreement(happened: RecordedRound, candidate: ClientAssignor, group: Group, most: int) -> Agreement:
+def _agreement(observed: RecordedRound, candidate: ClientAssignor, group: Group, most: int) -> Agreement:
     """Compare with the plans of at most `most` runs; the assignor's promise counts only if there are more."""
     best = Agreement.NONE
-    plans = candidate.plans(group, happened.leader)
+    plans = candidate.plans(group, observed.leader)
     plans = replace(plans, most=min(plans.most, most))
     for plan in plans:
-        pairs = [(mine, plan.lists.get(member_id, ())) for member_id, mine in happened.recorded.items()]
+        pairs = [(mine, plan.lists.get(member_id, ())) for member_id, mine in observed.recorded.items()]
         if plan.failure is None and all(sorted(mine) == sorted(given) for mine, given in pairs):
             best = Agreement.SETS
             topics_too = candidate.sorts_topics
             if all(_in_topics(mine, topics_too) == _in_topics(given, topics_too) for mine, given in pairs):
                 return Agreement.LISTS
-    if best is Agreement.NONE and plans.cut and candidate.promise(group, happened.recorded):
+    if best is Agreement.NONE and plans.cut and candidate.promise(group, observed.recorded):
         return Agreement.PROMISE
     return best
 
@@ -307,15 +307,15 @@ def name_of(assignor: str) -> str:
 
 
 def attributed(
-    happened: RecordedRound, views: Sequence[Mapping[str, int]], verdict: Verdict, ran: str | None
+    observed: RecordedRound, views: Sequence[Mapping[str, int]], verdict: Verdict, ran: str | None
 ) -> AttributedTo:
     """Ask the assignors, with the topic views that the leader may have had, likeliest first.
 
     If they agree less with the record than the assignor that ran, by its verdict, that one is named: it knows racks.
     """
-    found = attribution(happened, views)
+    found = attribution(observed, views)
     code = OF_AGREEMENT[found.agreement]
-    if code is Attributed.NO_KNOWN_ASSIGNOR and not any(True for _ in possible_views(happened, views)):
+    if code is Attributed.NO_KNOWN_ASSIGNOR and not any(True for _ in possible_views(observed, views)):
         code = Attributed.PARTITIONS_NOT_LISTED
     return unless_it_ran(code, verdict, ran, found.names)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: Kafka's BaseHashTable.findSlot
 JOINED, LEFT, REWRITTEN = 1, -1, 0
-"""What happens to a group's map of members; a member's record written again takes its place."""
+"""How a record changes a group's map of members; a member's record written again takes its place."""
 
 
 def timeline_keys(hashes: IntArray) -> LongArray:

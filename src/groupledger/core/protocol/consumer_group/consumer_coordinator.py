@@ -472,7 +472,7 @@ class ConsumerGroup:
         self._seen_topics = self._metadata(turn)
 
     def _metadata(self, turn: Turn | None) -> object:
-        """Topics that somebody subscribes to, as the hash of the group's metadata tells them apart."""
+        """Topics that somebody subscribes to, as the hash of the group's metadata distinguishes them."""
         names = sorted({name for each in self._members_in(turn) for name in topics_of(each, self.resolved.topics)})
         return tuple((name, self.topics.living[name]) for name in names if name in self.topics.living)
 

@@ -204,7 +204,7 @@ def _resume(play: CoordinatedGroup, event: e.Resume) -> None:
 
 
 def _poll_late(play: CoordinatedGroup, process: Process) -> None:
-    """One that stood still for `max.poll.interval.ms` leaves when it goes on, where the group has times."""
+    """Let one that stood still for `max.poll.interval.ms` leave when it resumes, if the group has times."""
     polled_ms = process.last_poll_ms(process.stopped_ms)
     if play.times is not None and not process.in_poll:
         if play.clock_ms - polled_ms >= process.times.rebalance_timeout_ms:
@@ -367,7 +367,7 @@ def settle(
 
 
 def pass_time(play: CoordinatedGroup, until_ms: int | None) -> AskingTargets:
-    """Let everything happen that comes by itself before an event, or at all: sessions end, and members react."""
+    """Play all that comes by itself before an event, or at all: sessions end, and members react."""
     steps = 0
     while not play.is_classic and play.failure is None:
         if not play.is_quiet():

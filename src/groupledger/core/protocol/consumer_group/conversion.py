@@ -48,16 +48,16 @@ def to_consumer_group(
     table: TopicTable,
     kind: type[ConsumerGroup] = ConsumerGroup,
     *,
-    goes_on: bool = False,
+    continues: bool = False,
 ) -> CoordinatedGroup:
     """Continue the group as a consumer group: its generation is the epoch, and its assignments are the targets.
 
-    A group without members is a new one, be it of another `kind`, unless it `goes_on` with recorded members. `table`:
+    A group without members is a new one, also of another `kind`, unless it `continues` with recorded members. `table`:
     topics that the group had before.
     """
     table.become(group.topics)
     old = group.coordinator
-    epoch = old.generation if old.members or goes_on else FIRST_EPOCH
+    epoch = old.generation if old.members or continues else FIRST_EPOCH
     converted = kind(settings, table, epoch=epoch, assignment_epoch=epoch)
     play = CoordinatedGroup(group=converted, form=group.form, pace=group.pace, new_id=old.new_member_id)
     play.carry_on_from(group)

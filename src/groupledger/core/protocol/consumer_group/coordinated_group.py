@@ -1,6 +1,6 @@
 """A consumer group in play: its processes, its coordinator, a clock and a queue of what comes next.
 
-Everything that happens is an entry of the queue, at a time in milliseconds; entries of one millisecond come in the
+Every step is an entry of the queue, at a time in milliseconds; entries of one millisecond come in the
 order in which they were put there. So a script has one outcome.
 """
 
@@ -50,7 +50,7 @@ class QueueEntry(NamedTuple):
 
 
 class EntryKind(enum.IntEnum):
-    """What a process does at a time: it sends its next heartbeat, has an answer, returns from a call, goes on, or has
+    """What a process does at a time: it sends its next heartbeat, has an answer, returns from a call, continues, or has
     been in a call for `max.poll.interval.ms`.
     """
 
@@ -62,13 +62,13 @@ class EntryKind(enum.IntEnum):
 
 
 class Backoff(NamedTuple):
-    """So long a process waits before it goes on."""
+    """So long a process waits before it continues."""
 
     ms: int
 
 
 class NextPoll(NamedTuple):
-    """A process goes on when it polls next: callbacks run in a poll."""
+    """A process continues when it polls next: callbacks run in a poll."""
 
 
 Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatResponse | None, None]
@@ -153,7 +153,7 @@ class Process(SimulatedProcess):
     def hears_news(self) -> bool:
         """Whether the answer on its way gives it other partitions, or will not arrive.
 
-        Where it tells of another epoch or an error, the coordinator has the member in that epoch, or not at all.
+        If it has another epoch or an error, the coordinator has the member in that epoch, or not at all.
         """
         if self.awaits is None or self.client is None:
             return False
@@ -208,7 +208,7 @@ class Process(SimulatedProcess):
 class CoordinatedGroup(SimulatedGroup[Process]):
     """Everything about one group. `heartbeats` and `targets` are those since the last `take`.
 
-    `is_classic`: the last member of the consumer protocol is gone, and the group goes on as a classic one.
+    `is_classic`: the last member of the consumer protocol is gone, and the group continues as a classic one.
     """
 
     group: ConsumerGroup
@@ -406,7 +406,7 @@ class CoordinatedGroup(SimulatedGroup[Process]):
         return [(each.too_late_ms, each.member_id or "") for each in processes if each.too_late_ms is not None]
 
     def next_ms(self) -> int | None:
-        """When the next thing happens, a time-out or an entry of the queue."""
+        """When the next thing is due, a time-out or an entry of the queue."""
         time_out, timer_ms = self.next_time_out(), self.group.timer_ms
         found = [each for each in (timer_ms, None if time_out is None else time_out[0]) if each is not None]
         return min([*found, *(each.at_ms for each in self.queue[:1])], default=None)
@@ -437,7 +437,7 @@ class CoordinatedGroup(SimulatedGroup[Process]):
 # owns.
 #
 # Pure, like `core.protocol.consumer` for the classic protocol. It reconciles in one go: onPartitionsRevoked with all
-# that goes, then onPartitionsAssigned with all that comes, be it nothing; then it tells the coordinator what it owns.
+# that goes, then onPartitionsAssigned with all that comes, even if nothing; then it reports what it owns.
 
 Said = tuple[tuple[str, ...], str | None]
 

@@ -1,4 +1,4 @@
-"""What goes on between the processes of a consumer group and its coordinator, one entry of the queue at a time."""
+"""The exchange between the processes of a consumer group and its coordinator, one entry of the queue at a time."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ AskingTargets = Generator[ServerQuestion, Targets, None]
 
 
 def take_next(play: CoordinatedGroup) -> AskingTargets:
-    """Let the next thing happen: a time-out, or the first entry of the queue."""
+    """Take what is due next: a time-out, or the first entry of the queue."""
     over, timer_ms = play.next_time_out(), play.group.timer_ms
     first_ms = min([*(each.at_ms for each in play.queue[:1]), *([] if over is None else over[:1])], default=timer_ms)
     if timer_ms is not None and first_ms is not None and timer_ms <= first_ms:
@@ -300,8 +300,8 @@ def _go_on(
     interrupted = (
         process.client is not None and not process.closes and (process.pending_error is not None or process.closing)
     )
-    goes_on = process.steps is not None and not interrupted
-    if not goes_on or (yield from _run(play, process, answer)):
+    continues = process.steps is not None and not interrupted
+    if not continues or (yield from _run(play, process, answer)):
         yield from carry_on(play, process)
 
 
@@ -337,7 +337,7 @@ def _run(
 
 
 def _reconcile_steps(play: CoordinatedGroup, process: Process) -> Steps:
-    """To what was answered last: revoke, then take, be it nothing; then say what is owned, at once."""
+    """To what was answered last: revoke, then take, even if nothing; then say what is owned, at once."""
     yield NextPoll()
     play.commit(process)
     client = process.client
@@ -406,7 +406,7 @@ def _close_steps(play: CoordinatedGroup, process: Process, *, lost: bool) -> Ste
 
 # Members of the classic protocol in a consumer group: the coordinator speaks JoinGroup, SyncGroup, Heartbeat to them.
 #
-# They are assigned by the server-side assignor as all others are, have no leader, and the generation that they are told
+# They are assigned by the server-side assignor as all others are, have no leader, and the generation that they get
 # is their member epoch. What they do on their side is `core.protocol.consumer`.
 
 
@@ -450,7 +450,7 @@ def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
         if not (yield from _called(process, joining.calls)):
             return
         if not play.group.members and not play.has_talking_clients:
-            play.is_classic = True  # nobody's group is a classic one to whoever joins it so
+            play.is_classic = True  # an empty group is a classic one to a client that joins it so
             return
         member_id = process.member_id or play.new_id(process.name)
         process.consumer, process.must_rejoin = replace(joining.consumer, member_id=member_id), False
@@ -576,7 +576,7 @@ def write_heartbeat(play: CoordinatedGroup, request: HeartbeatRequest, answer: H
 
 
 def take_coordinated(play: CoordinatedGroup) -> Coordinated:
-    """How the group stands, and what happened since the last time."""
+    """Return the state of the group, and its heartbeats and targets since the last time."""
     group = play.group
     named, standby = group.named, group.standby
     rows = tuple(

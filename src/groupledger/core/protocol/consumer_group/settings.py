@@ -77,7 +77,7 @@ class StreamsGroupSettings(ConsumerGroupSettings):
 class SubtopologyTopics:
     """The topics of one subtopology. It is stateful if it has changelog topics.
 
-    `repartition_source_topics`: those it reads, with the partitions that it asks for; 0: as many as whoever writes it
+    `repartition_source_topics`: those it reads, with the partitions that it asks for; 0: as many as its writer
     has tasks.
     """
 

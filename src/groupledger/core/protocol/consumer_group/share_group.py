@@ -34,7 +34,7 @@ class ShareGroup(ConsumerGroup):
     _news: bool = False  # partitions were initialized since the last bump
 
     def begin(self, request: HeartbeatRequest, now_ms: int) -> Turn | HeartbeatResponse:
-        """As in a consumer group; besides, partitions that were initialized move the group on."""
+        """As in a consumer group; partitions that were initialized move the group on as well."""
         turn = ConsumerGroup.begin(self, request, now_ms)
         if isinstance(turn, Turn) and self._news and self.epoch == self.assignment_epoch:
             self._bump(turn)

@@ -102,7 +102,7 @@ class TopicTable:
 
 
 class ServerQuestion(NamedTuple):
-    """A group before it is assigned anew, and the assignor that most of its members ask for."""
+    """A group before its next assignment, and the assignor that most of its members ask for."""
 
     assignor: str
     group: ServerGroup | TaskGroup

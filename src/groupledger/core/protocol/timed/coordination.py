@@ -2,7 +2,7 @@
 
 JoinGroup waits until all members have sent it, or until the longest rebalance timeout is over: then dynamic members
 that have not are removed. Static ones stay until their session ends, or until a rebalance timeout has passed in which
-they have not sent SyncGroup. Whoever waits for an answer needs no heartbeat; every JoinGroup answer begins a new
+they have not sent SyncGroup. A member that waits for an answer needs no heartbeat; every JoinGroup answer begins a new
 session, also of members that are away.
 """
 
@@ -37,7 +37,7 @@ def join(
 ) -> None:
     """JoinGroup arrives."""
     if member_id is None:
-        _join_anew(group, process, sent, request)
+        _join_without_id(group, process, sent, request)
     elif member_id in group.pending:
         call_off(group.pending.pop(member_id))
         _seat(group, process, member_id, sent, request)
@@ -47,7 +47,7 @@ def join(
         _join_again(group, process, member_id, sent, request)
 
 
-def _join_anew(group: TimedGroup, process: TimedProcess, sent: Subscription, request: JoinRequest) -> None:
+def _join_without_id(group: TimedGroup, process: TimedProcess, sent: Subscription, request: JoinRequest) -> None:
     """Without a member id: a dynamic member is given one first (KIP-394), a static one takes its seat."""
     seat = group.coordinator.static_seat(process.instance_id)
     try:
@@ -324,8 +324,8 @@ def _rebalance_timeout_ms(group: TimedGroup) -> int:
 
 # Heartbeats and sessions of a timed group: who is heard of, what it is answered, and when its session is over.
 #
-# A member learns from its next heartbeat that the group rebalances, or that it went on without it. Heartbeats are noted
-# only where they tell something new.
+# A member learns from its next heartbeat that the group rebalances, or continued without it. Heartbeats are noted
+# only if they say something new.
 
 
 def join_anyway(group: TimedGroup, process: TimedProcess) -> None:
@@ -394,7 +394,7 @@ def fell_out(group: TimedGroup, process: TimedProcess, error: Error) -> None:
 def go_silent(group: TimedGroup, process: TimedProcess) -> None:
     """End the heartbeats of a process: its session is counted from the last one.
 
-    To be called while it still heartbeats. Whoever waits for an answer is spared, and begins another one with it.
+    To be called while it still heartbeats. One that waits for an answer is spared, and begins another session with it.
     """
     member_id = process.consumer.member_id
     if member_id in group.coordinator.members and member_id not in group.sessions and process.heartbeats:

@@ -45,7 +45,7 @@ def poll(group: TimedGroup, process: TimedProcess) -> Program:
 
 
 def _limit_poll(group: TimedGroup, process: TimedProcess) -> None:
-    """`max.poll.interval.ms` begins anew."""
+    """`max.poll.interval.ms` begins again."""
     call_off(process.too_late)
     due_ms = group.now_ms + process.times.rebalance_timeout_ms
     process.too_late = group.agenda.at(due_ms, partial(leave_late, group, process))
@@ -109,7 +109,7 @@ def _fall(group: TimedGroup, process: TimedProcess) -> Program:
 
 
 def _join(group: TimedGroup, process: TimedProcess) -> Program:
-    """onJoinPrepare, then JoinGroup; whoever fell out meanwhile begins anew."""
+    """onJoinPrepare, then JoinGroup; a process that fell out meanwhile begins again."""
     process.join_started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
     group.commit(process)
     process.look(group.topics)

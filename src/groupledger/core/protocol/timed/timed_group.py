@@ -19,13 +19,13 @@ from groupledger.core.protocol.refusals import BAD_EVENT, no_process
 from groupledger.core.protocol.settlement import MemberRound, Outage, Round
 
 AskingPlans = Generator[Question, Plan, None]
-"""Something that goes on once its questions are answered."""
+"""Steps that continue once their questions are answered."""
 Act = Callable[[], AskingPlans | None]
 
 
 @dataclass(slots=True)
 class Due:
-    """One thing that is to happen, unless it is called off."""
+    """An act that is due at a time, unless it is called off."""
 
     at_ms: int
     act: Act
@@ -33,7 +33,7 @@ class Due:
 
 
 def call_off(*dues: Due | None) -> None:
-    """Let these not happen."""
+    """Call these acts off."""
     for due in dues:
         if due is not None:
             due.called_off = True
@@ -164,7 +164,7 @@ class TimedProcess(ClassicProcess):
     returned: Joined | None = None
     request: JoinRequest | None = None
     program: Program | None = None
-    join_started_ms: int | None = None  # onJoinPrepare, of a rebalance that goes on
+    join_started_ms: int | None = None  # onJoinPrepare, of a rebalance that is not over
     round: int = 0  # that it was answered in last
     heartbeats_since_ms: int = 0
     held: tuple[TopicPartition, ...] = ()  # when it stopped

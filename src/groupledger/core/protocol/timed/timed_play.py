@@ -170,7 +170,7 @@ def _in_each(rounds: Sequence[Round], holds: Callable[[MemberRound], bool]) -> s
 
 
 def _recover(group: TimedGroup) -> None:
-    """Let members that a failed assignor of their leader left waiting join again, now that something happens.
+    """Let members that a failed assignor of their leader left waiting join again, now that an event comes.
 
     Time stood still for the group until then: the sessions of those that run have not ended.
     """
