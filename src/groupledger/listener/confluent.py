@@ -76,7 +76,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._assigned |= added
         self._assigning = added
         self._forget_sought(added)
-        self._tell(Callback.ASSIGNED, added)
+        self._call_listener(Callback.ASSIGNED, added)
         given = [self._native(each, self._sought.get(each)) for each in sorted(added)]
         if self._incremental:
             self._consumer.incremental_assign(given)
@@ -86,12 +86,12 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._consumer.pause([self._native(each) for each in sorted(self._paused & added)])
 
     def _on_revoke(self, _: Any, partitions: list[Any]) -> None:
-        self._tell(Callback.REVOKED, _named(partitions))
+        self._call_listener(Callback.REVOKED, _named(partitions))
         self._take(partitions)
 
     def _on_lost(self, _: Any, partitions: list[Any]) -> None:
         self._take(partitions)
-        self._tell(Callback.LOST, _named(partitions))
+        self._call_listener(Callback.LOST, _named(partitions))
 
     def _take(self, partitions: list[Any]) -> None:
         if self._incremental:
@@ -109,8 +109,8 @@ class ConfluentConsumer(LiveConsumer[Any]):
         named = (partition[0], partition[1])
         if found is None:
             return self._library.TopicPartition(*named)
-        besides = {"metadata": found.metadata or None, "leader_epoch": found.leader_epoch}
-        known = {name: value for name, value in besides.items() if value is not None}
+        optional = {"metadata": found.metadata or None, "leader_epoch": found.leader_epoch}
+        known = {name: value for name, value in optional.items() if value is not None}
         return self._library.TopicPartition(*named, found.offset, **known)
 
     def _sound(self, answered: Iterable[Any] | None) -> list[Any]:

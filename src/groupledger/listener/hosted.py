@@ -159,7 +159,7 @@ class HostedConsumer:
             self._read.pop(each, None)
 
     def _is_expelled(self) -> bool:
-        """Return whether the group went on without this member, so that its commits are refused."""
+        """Return whether the group continued without this member, so that its commits are refused."""
         return False
 
     def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
@@ -490,7 +490,7 @@ class SimulatedBroker:
         return made[number] if 0 <= number < len(made) else None
 
 
-# What a rehearsal's journal tells: actions of listeners, and what came of them.
+# What a rehearsal's journal records: actions of listeners, and what came of them.
 
 UNCOMMITTED = "left uncommitted"
 READ_AGAIN = "reads again"

@@ -59,7 +59,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         """Run the listener on a thread, so that the client's own thread continues meanwhile."""
         named = _named(partitions)
         self._gone = named if callback is Callback.LOST else set()
-        thread = threading.Thread(target=self._tell, args=(callback, named), daemon=True)
+        thread = threading.Thread(target=self._call_listener, args=(callback, named), daemon=True)
         thread.start()
         while thread.is_alive():
             await self._consumer._net.sleep(PAUSE_SECONDS)
@@ -83,7 +83,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         """Commit without waiting."""
 
         def done(committed: Mapping[Any, Any], answer: Any) -> None:
-            found = {_name(each): _told(kept) for each, kept in committed.items()}
+            found = {_name(each): _offset_and_metadata(kept) for each, kept in committed.items()}
             if callback is not None:
                 callback(found, answer if isinstance(answer, Exception) else None)
 
@@ -102,7 +102,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         """Return the committed offsets."""
         wait = {"metadata": True, "timeout_ms": _millis(timeout)}
         found = {each: self._consumer.committed(self._native(each), **wait) for each in partitions}
-        return {each: None if known is None else _told(known) for each, known in found.items()}
+        return {each: None if known is None else _offset_and_metadata(known) for each, known in found.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
         """Return the offset of the next record."""
@@ -208,7 +208,7 @@ def _name(native: Any) -> TopicPartition:
     return TopicPartition(native.topic, native.partition)
 
 
-def _told(native: Any) -> OffsetAndMetadata:
+def _offset_and_metadata(native: Any) -> OffsetAndMetadata:
     return OffsetAndMetadata(native.offset, native.metadata or "", _epoch(native))
 
 

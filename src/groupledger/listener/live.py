@@ -58,7 +58,7 @@ class LiveConsumer(ABC, Generic[Polled]):
         errors, self._errors = self._errors, []
         raise_one(errors)
 
-    def _tell(self, callback: Callback, partitions: Iterable[TopicPartition]) -> None:
+    def _call_listener(self, callback: Callback, partitions: Iterable[TopicPartition]) -> None:
         """Call the listener, if there is one; its error waits until the client has finished the rebalance."""
         if self._called is None:
             return

@@ -382,7 +382,7 @@ class _CommittingGroup(_RecordedGroup):
         super().__init__(make, group_id, self.logs, timeouts)
 
     def follow(self, due: _DueCommit) -> list[Entry]:
-        """Let a recorded commit happen; one of a member that the record never called is of nobody."""
+        """Apply a recorded commit; one of a member that the record never called is of nobody."""
         consumer = self.consumers.get(due.member_id or "")
         if not isinstance(consumer, RecordedConsumer) or due.commit.partition not in consumer.assignment():
             self.logs.forget(due.commit.partition, due.commit.offset)

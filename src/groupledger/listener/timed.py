@@ -271,27 +271,27 @@ def spending(on: Spend) -> Iterator[None]:
 def in_turns(act: Callable[[], None]) -> Generator[int, None, None]:
     """Run a function that may `spend`: yield each such time, after which it continues; raise what it raised."""
     spent: SimpleQueue[int | BaseException | None] = SimpleQueue()
-    goes_on: SimpleQueue[bool] = SimpleQueue()
-    thread = Thread(target=_run, args=(act, spent, goes_on), daemon=True)
+    resumes: SimpleQueue[bool] = SimpleQueue()
+    thread = Thread(target=_run, args=(act, spent, resumes), daemon=True)
     thread.start()
     ended = False
     try:
         while isinstance(found := spent.get(), int):
             yield found
-            goes_on.put(True)
+            resumes.put(True)
         ended = True
     finally:
         if not ended:
-            goes_on.put(False)
+            resumes.put(False)
         thread.join()
     if found is not None:
         raise found
 
 
-def _run(act: Callable[[], None], spent: SimpleQueue[int | BaseException | None], goes_on: SimpleQueue[bool]) -> None:
+def _run(act: Callable[[], None], spent: SimpleQueue[int | BaseException | None], resumes: SimpleQueue[bool]) -> None:
     def wait(ms: int) -> None:
         spent.put(ms)
-        if not goes_on.get():
+        if not resumes.get():
             raise _EndedError
 
     _SPEND.set(wait)

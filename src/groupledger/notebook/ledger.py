@@ -236,7 +236,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 50,
     ) -> replies.PlottedReply[Timeline]:
-        """List what happened in the group, or in those that match (`payments-*`), one line per rebalance."""
+        """List the rebalances of the group, or of those that match (`payments-*`), a line each."""
         from groupledger.answers.timeline import timeline
         from groupledger.cli.timeline import print_group
 
@@ -399,7 +399,7 @@ class LedgerGroup:
         at: When | None = None,
         offset: int | None = None,
     ) -> replies.PlottedReply[Explanation]:
-        """Explain why a rebalance happened, and its effects. Its DataFrame has the partitions that moved.
+        """Explain the causes of a rebalance, and its effects. Its DataFrame has the partitions that moved.
 
         The one to a generation (of an incarnation; default: the last), the one in force at a time, or the one recorded
         at an offset. Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, UNKNOWN_RECORD.
@@ -415,7 +415,7 @@ class LedgerGroup:
     def timeline(
         self, since: When | None = None, until: When | None = None, limit: int = 50
     ) -> replies.PlottedReply[Timeline]:
-        """List what happened in the group, one line per rebalance."""
+        """List the rebalances of the group, a line each."""
         return self.ledger.timeline(self.group_id, since, until, self.cluster, limit)
 
     def owners(

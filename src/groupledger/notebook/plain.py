@@ -80,7 +80,7 @@ def simulate(
     metrics: bool = False,
     limits: CustomLimits = DEFAULT,
 ) -> dict[str, Any]:
-    """Play what happens to one group, in plain values.
+    """Play the events of one group, in plain values.
 
     A script is that of `groupledger simulate` (docs/guides/decide/simulate-a-group.md).
     Returns its events, each with the rounds that it took. `metrics` adds KIP-429's. Raises Fault with the code

@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 1_800.0
 """How long a command waits for other writers of its table; an OPTIMIZE of a large one may take minutes."""
 LINGER_SECONDS = 60.0
 """How long the lock of an interrupted command is kept: the JVM may still be at its commit."""
-_TELL_SECONDS = 5.0
+_WARNING_SECONDS = 5.0
 _SHORTEST_SECONDS, _LONGEST_SECONDS = 0.002, 0.1
 
 _log = logging.getLogger(__name__)
@@ -107,7 +107,7 @@ def _waits(file: Path, what: str, patience: float) -> Iterator[None]:
     waited, pause = 0.0, _SHORTEST_SECONDS
     while waited < patience:
         time.sleep(pause)
-        if waited < _TELL_SECONDS <= waited + pause:
+        if waited < _WARNING_SECONDS <= waited + pause:
             _log.warning("waiting for another %s, up to %.0f s (%s)", what, patience, file)
         waited, pause = waited + pause, min(2 * pause, _LONGEST_SECONDS)
         yield

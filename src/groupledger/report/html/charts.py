@@ -38,7 +38,7 @@ WIDTH = 10.0
 """Inches of every picture."""
 BLUE, ORANGE, GREEN, GREY, BLACK = "#0072b2", "#e69f00", "#009e73", "#c4c4c4", "#000000"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
-"""Told apart by the colour-blind (Okabe and Ito); black is kept for what nobody has, grey for all others."""
+"""The colour-blind can distinguish them (Okabe and Ito); black is kept for what nobody has, grey for all others."""
 LONGEST_NAME = 40
 STYLE = {
     "svg.fonttype": "none",  # letters stay letters: the reader's fonts have the scripts that ours lack
@@ -120,7 +120,7 @@ def whole_numbers(axes: Axes, least: float, most: float) -> None:
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-# Draw how often something happened to whom and when, as a heat map: one row each, time across.
+# Draw counts by name and time as a heat map: one row each, time across.
 
 MOST_ROWS, MOST_COLUMNS = 30, 72
 LOWEST = 2.1
@@ -153,7 +153,7 @@ class Heat:
 
 
 def heat(counted: Sequence[Counted], unit: str, most_rows: int = MOST_ROWS, *, in_order: bool = False) -> Heat | None:
-    """Count the rows with most, these first or `in_order` of their names; None if nothing happened.
+    """Count the rows with most, these first or `in_order` of their names; None if there is nothing to count.
 
     The columns are as many units wide as keeps them few.
     """
@@ -207,7 +207,7 @@ def heat_picture(of: Heat, names: Iterable[str], what: str) -> Drawing:
         ticks = list(_round_numbers(greatest))
         bar.set_ticks(ticks, labels=[f"{tick:,}" for tick in ticks])
         bar.minorticks_off()
-        bar.set_label(f"{what} in {_told(of.width)}")
+        bar.set_label(f"{what} in {_duration(of.width)}")
 
     return picture(draw, max(LOWEST, 1.1 + 0.24 * len(labels)), _alt(of, labels, what), _caption(of, what))
 
@@ -221,7 +221,7 @@ def _round_numbers(greatest: int) -> Iterator[int]:
             yield digit * 10**power
 
 
-def _told(width: timedelta) -> str:
+def _duration(width: timedelta) -> str:
     """Format a duration: `2 min`, `1 h`, `1 s`, without parts that are zero."""
     return re.sub(r"\.000(?= s$)| 0 (?:s|min|h)$", "", length(width))
 
@@ -238,7 +238,7 @@ def _alt(of: Heat, labels: Sequence[str], what: str) -> str:
 def _caption(of: Heat, what: str) -> str:
     left = f" {of.left_off:,} more rows with fewer are left off." if of.left_off else ""
     dark = f"the darker, the more {what}" if of.greatest > 1 else f"dark: one of the {what}"
-    return f"A column is {_told(of.width)}; white: none; {dark}. A row with none is not here.{left}"
+    return f"A column is {_duration(of.width)}; white: none; {dark}. A row with none is not here.{left}"
 
 
 # Draw the load of a group's members at the end: one bar per member, or how many members have how many.

@@ -291,7 +291,7 @@ def unowned_section(facts: GroupFacts, begin: datetime, end: datetime) -> Sectio
     if facts.line.group_type not in (CLASSIC, CONSUMER):
         return Section(TITLE, f"not told: {NO_ONE_OWNER}")
     found, kind = facts.unowned.stretches, facts.line.group_type
-    lines = tuple(_not_told(facts))
+    lines = tuple(_unknown(facts))
     if not found:
         return Section(TITLE, "none of a listed topic, while the group had members", lines=lines)
     picture = unowned_picture(unowned_counts(found, begin, end))
@@ -346,7 +346,7 @@ def _row(together: Sequence[Stretch], begin: str, end: str, group_type: str) -> 
     )
 
 
-def _not_told(facts: GroupFacts) -> Iterator[str]:
+def _unknown(facts: GroupFacts) -> Iterator[str]:
     if facts.unowned.left_off:
         yield f"{numbered(facts.unowned.left_off, 'earlier state')} in which nobody may have had one: not looked at."
     unlisted = sum(entry.unowned is None for entry in facts.timeline.entries)
