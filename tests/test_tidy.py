@@ -6,8 +6,10 @@ The limits only ever go down.
 from __future__ import annotations
 
 import ast
+import io
 import json
 import re
+import tokenize
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -102,8 +104,60 @@ def hosts_in_lock(path: Path, text: str) -> Iterator[str]:
         yield f"{path} names a host: write it with `make lock`"
 
 
+BANNED = re.compile(
+    r"\b(?:told|tells|(?<!cannot )tell|whoever|happen(?:s|ed|ing)?|goes on|went on|be it|anew|doubly|besides)\b"
+)
+"""Words for which plain English has a better one; of them only `tell` may be a verb of prose. Some users see: a verdict
+begins with `cannot-tell`."""
+SEEN_BY_USERS = {
+    ("src/groupledger/answers/replayed.py", "happened"): "a key of the JSON of `replay`",
+    ("src/groupledger/cli/replay.py", "happened"): "the same",
+    ("src/groupledger/cli/commands.py", "whoever"): "printed by `groupledger --help`",
+    ("src/groupledger/cli/simulate.py", "goes on"): "printed by `groupledger simulate --help`",
+    ("src/groupledger/core/protocol/comparison.py", "goes on"): "printed by `groupledger schema simulate`",
+}
+
+
+def banned_words(path: Path, text: str) -> Iterator[str]:
+    """A banned word in an identifier, a docstring or a comment of the package; texts that it prints may have them."""
+    if path.parts[0] != "src":
+        return
+    for number, words, is_name in (*_names(path, text), *_docstrings(text), *_comments(text)):
+        for found in BANNED.findall(words.lower()):
+            if (found != "tell" or is_name) and (path.as_posix(), found) not in SEEN_BY_USERS:
+                yield f"{path}:{number} says {found!r}: say it in plain words (CONTRIBUTING.md)"
+
+
+def _names(path: Path, text: str) -> Iterator[tuple[int, str, bool]]:
+    """The words of each identifier; `goes_on` and `GoesOn` are two."""
+    yield 1, path.stem.replace("_", " "), True
+    for node in ast.walk(ast.parse(text)):
+        for field in ("id", "attr", "arg", "name", "asname"):
+            if isinstance(name := getattr(node, field, None), str):
+                yield getattr(node, "lineno", 1), re.sub(r"_+|(?<=[a-z])(?=[A-Z])", " ", name), True
+
+
+def _docstrings(text: str) -> Iterator[tuple[int, str, bool]]:
+    """All strings that stand alone: docstrings, and the texts after constants."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, " ".join(node.value.value.split()), False
+
+
+def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Comments; those of consecutive lines as one, since a sentence may break between them."""
+    block, begun, last = "", 0, 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            if token.start[0] != last + 1:
+                yield begun, block, False
+                block, begun = "", token.start[0]
+            block, last = f"{block} {token.string.lstrip('# ')}", token.start[0]
+    yield begun, block, False
+
+
 Check = Callable[[Path, str], Iterator[str]]
-PYTHON_CHECKS: tuple[Check, ...] = (long_functions, long_file, column_literals)
+PYTHON_CHECKS: tuple[Check, ...] = (long_functions, long_file, column_literals, banned_words)
 TEXT_CHECKS: tuple[Check, ...] = (machine_paths, hosts_in_lock)
 
 
@@ -189,6 +243,13 @@ HOME = "/ho" + "me/somebody"
         (column_literals, "src/groupledger/pipeline/a.py", "df.select('group_id', F.col('member_id'))", 2),
         (column_literals, "src/groupledger/pipeline/a.py", "df.select(GROUP_ID, 'elsewhere')\nd['group_id']", 0),
         (column_literals, "tests/pipeline/a.py", "df.select('group_id')", 0),
+        (banned_words, "src/groupledger/core/a.py", "def tell_all(told, CamelTold): ...", 3),
+        (banned_words, "src/groupledger/core/a.py", "goes_on = it.went_on\nf'{whoever}'", 3),
+        (banned_words, "src/groupledger/core/happening.py", '"""It goes\non."""\nONE = 1\n"""Told anew."""', 4),
+        (banned_words, "src/groupledger/core/a.py", "x = 1  # what happens\n# besides, it goes\n# on; what\n", 3),
+        (banned_words, "src/groupledger/core/a.py", "# Tell them.\nraise F('told', CANNOT_TELL_X, retold)", 0),
+        (banned_words, "src/groupledger/cli/replay.py", "x.happened, x.told", 1),
+        (banned_words, "tests/a.py", "told = 1", 0),
         (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", "null"), 1),
         (untidy_notebook, "notebooks/a.ipynb", CELL.format("def f(): pass", "1"), 1),
         (untidy_notebook, "notebooks/a.ipynb", CELL.format("x = 1", "1"), 0),
