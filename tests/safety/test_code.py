@@ -19,6 +19,7 @@ IMPORTS_BY_NAME = {
     "__init__.py": "the public names, by a table of literals",
     "cli/commands.py": "the modules of commands, by a table of literals",
     "cli/json_schemas.py": "the modules of answers, as they are installed",
+    "cli/report.py": "the functions of answers, by a table of literals",
     "core/faults.py": "names from a configuration or a command line",
     "core/custom/child.py": "a name from a configuration or a command line, in the process of custom code",
     "core/arrays/kernels.py": "numba, by literals",

@@ -1,6 +1,6 @@
 """Represent many consumer groups as flat integer arrays: an assignor's input and output.
 
-Strings are already integers (`core.javaorder` gives hashes and ranks), so that one kernel call serves a whole
+Strings are already integers (`java_orders` gives hashes and ranks), so that one kernel call serves a whole
 Arrow batch of groups. A group is a segment: members `member_start[g]:member_start[g + 1]`, topics likewise.
 Inside a group, topics are numbered from 0 ("local topic"), in the order in which its members first name them.
 """

@@ -114,7 +114,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Fraction, parse
 
 # Parse a record of `__consumer_offsets` from a line: partition, offset, timestamp (ms), base64 key and value, or null.
 #
-# The names may differ (`core.log_layouts`), and the timestamp may be a date and time with its zone, as Spark writes
+# The names may differ (`core.log.layouts`), and the timestamp may be a date and time with its zone, as Spark writes
 # it.
 
 TOPIC = "__consumer_offsets"

@@ -197,7 +197,7 @@ def _partitions(assignment: Assignment | None) -> Iterator[TopicPartition]:
 # Divide many records: those attributed without asking any assignor, those that cannot be attributed, and the rest.
 #
 # An answer of the assignor that ran, if equal list for list, is attributed to it unless the leader's bytes are another
-# library's: 100,000 groups of Java clients ask no other assignor. `core.attribution` decides for one group.
+# library's: 100,000 groups of Java clients ask no other assignor. The part above decides for one group.
 
 DEALING = frozenset({"range", "roundrobin", "RoundRobinAssigner"})
 """Protocols whose assignors deal partitions in one pass; other assignors search."""

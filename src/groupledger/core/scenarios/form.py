@@ -295,7 +295,7 @@ def _complain(place: str, got: Any, expected: str) -> NoReturn:
     raise Fault(ScenarioCode.BAD_SCENARIO, f"{place} is {shown[:80]}; expected {expected}")
 
 
-# Convert a JSON scenario (see `core.scenario`) to one group, in plain values or as a batch.
+# Convert a JSON scenario (see `core.scenarios.form`) to one group, in plain values or as a batch.
 
 
 def encode(scenario: dict[str, Any]) -> EncodedGroups:

@@ -342,7 +342,7 @@ def _tasks(pairs: Iterable[tuple[str, int]] | None) -> tuple[Task, ...]:
     return tuple(sorted({Task(name, number) for name, number in pairs or ()}))
 
 
-# Solve a JSON scenario (see `core.scenario`) by the assignor of another client library, such as `sarama-range`.
+# Solve a JSON scenario (see `core.scenarios.form`) by the assignor of another client library, such as `sarama-range`.
 #
 # A scenario may name the `leader`, which KafkaJS's assignor needs. The result adds `absent`, the members that the
 # leader
@@ -383,7 +383,7 @@ def solve_by_client(scenario: dict[str, Any]) -> dict[str, Any]:
     return result | ({"absent": absent} if absent else {}) | ({"several": True} if others or plans.cut else {})
 
 
-# Solve a JSON scenario (see `core.scenario`) by a custom assignor.
+# Solve a JSON scenario (see `core.scenarios.form`) by a custom assignor.
 
 
 def solve_by_custom(custom: CustomAssignor, scenario: dict[str, Any]) -> dict[str, Any]:

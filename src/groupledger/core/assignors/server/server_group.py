@@ -217,7 +217,7 @@ def _ints(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return np.fromiter(values, np.int32)
 
 
-# Declare a server-side assignor's input and output (KIP-848): flat integer arrays, like `core.batch` for clients.
+# Declare a server-side assignor's input and output (KIP-848): flat arrays, as `core.arrays.batch` has for clients.
 #
 # It differs from the client's batch in what breaks ties: members in the order of their records, a table that keeps the
 # capacity of the group's largest size, topics by id, and the current target in the order of its records.

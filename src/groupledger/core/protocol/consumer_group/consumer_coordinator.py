@@ -512,7 +512,7 @@ class ConsumerGroup:
             self.revoking_since_ms[member.member_id] = now_ms
 
 
-# One step of a member towards its target (KIP-848, "Member state machine"): pure, as `core.step` is for clients.
+# One step of a member towards its target (KIP-848, "Member state machine"): pure, as `rebalance.step` for clients.
 #
 # Worked example: A holds t-0 and t-1 in epoch 2 and is to hold t-0 in epoch 3. Its heartbeat states nothing: it stays
 # in epoch 2 and has to revoke t-1. Its next one states t-0: it is in epoch 3, and t-1 is free.
