@@ -3,7 +3,7 @@
 `python -m tests.frozen.outputs` lists what differs from the manifest; `--against REV` prints the difference of texts,
 made by the sources of that revision as well;
 `--write` keeps today's digests; `--only REGEX` looks at outputs with such names.
-The texts are in build/frozen.
+The texts are in a folder `groupledger-frozen` among the temporary files.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = Path(__file__).with_name("outputs.json")
-FOLDER = ROOT / "build" / "frozen"
+FOLDER = Path(tempfile.gettempdir(), "groupledger-frozen")  # texts wrap by the length of a path
 REPORTS = ("storms", "joins", "migration", "skew", "static", "stickiness", "rack")
 GROUPS = ("java-cooperative-sticky", "new-java-uniform", "st-java-coop", "up-coop-first", "del-to-new", "storm")
 ON_DEMO = (
