@@ -336,8 +336,6 @@ PROTOCOL: dict[Key, str] = {
         "self._forget_sought(_named(partitions))",
         "pass",
     ): ("forgotten when it is assigned again, before which nobody may ask for its position"),
-    **_never("protocol/simulated_group.py", "raise NotImplementedError"),
-    **_never("protocol/classic_group.py", "raise NotImplementedError"),
     **_never(
         "protocol/consumer_group/coordinated_group.py",
         'raise AssertionError(f"{self.name} is no classic member; expected one")',

@@ -164,19 +164,7 @@ def map_order(hashes: IntArray, keys: IntArray, count: int) -> int:
     capacity = map_capacity(hashes, keys, count)
     if capacity == TREE:
         return TREE
-    if count <= 2 * TREE_CHAIN:
-        _insertion_sort(hashes, keys, count, capacity)
-        return capacity
-    slot = np.zeros(capacity + 1, np.int32)
-    for at in range(count):
-        slot[(spread(hashes[keys[at]]) & (capacity - 1)) + 1] += 1
-    for bucket in range(capacity):
-        slot[bucket + 1] += slot[bucket]
-    inserted = keys[:count].copy()
-    for at in range(count):
-        bucket = spread(hashes[inserted[at]]) & (capacity - 1)
-        keys[slot[bucket]] = inserted[at]
-        slot[bucket] += 1
+    sort_by_bucket(hashes, keys, count, capacity)
     return capacity
 
 
@@ -190,6 +178,24 @@ def computed_map_order(hashes: IntArray, keys: IntArray, count: int, called_agai
     capacity = map_capacity(hashes, keys, count if called_again else max(count - 1, 0))
     keys[:count] = keys[:count][::-1].copy()
     _insertion_sort(hashes, keys, count, capacity if capacity != TREE else TREE_CAPACITY)
+
+
+@kernel
+def sort_by_bucket(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> None:
+    """Turn `keys[:count]` from insertion order into iteration order of a table of `capacity` buckets; stable."""
+    if count <= 2 * TREE_CHAIN:
+        _insertion_sort(hashes, keys, count, capacity)
+        return
+    slot = np.zeros(capacity + 1, np.int32)
+    for at in range(count):
+        slot[(spread(hashes[keys[at]]) & (capacity - 1)) + 1] += 1
+    for bucket in range(capacity):
+        slot[bucket + 1] += slot[bucket]
+    inserted = keys[:count].copy()
+    for at in range(count):
+        bucket = spread(hashes[inserted[at]]) & (capacity - 1)
+        keys[slot[bucket]] = inserted[at]
+        slot[bucket] += 1
 
 
 @kernel

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -94,13 +95,13 @@ class ClassicGroup(SimulatedGroup[P]):
         """Return whether the group's metadata has the topics that a process subscribes to."""
         return True
 
+    @abstractmethod
     def learn(self, process: P) -> None:
         """Let a process learn of the topics that there are."""
-        raise NotImplementedError
 
+    @abstractmethod
     def react(self, process: P, reaction: Reaction) -> None:
         """Take what a consumer did: its calls, and whether it joins again."""
-        raise NotImplementedError
 
     def unowned(self, owned: Iterable[Iterable[TopicPartition]]) -> tuple[TopicPartition, ...]:
         """Return the wanted partitions that are in none of these."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -109,7 +110,7 @@ Applications = Callable[["AnyGroup", "SimulatedProcess", Accepts], Application]
 
 
 @dataclass(slots=True, kw_only=True)
-class SimulatedProcess:
+class SimulatedProcess(ABC):
     """A process with a consumer. `alive`: it has not ended; `number` counts its processes of this name.
 
     It polls all the time while it has nothing to do, else an interval of work apart. `put_off_ms`: what was there at
@@ -157,9 +158,9 @@ class SimulatedProcess:
         return self.settings.subscribed(self.consumer.named, self.consumer.pattern)
 
     @property
+    @abstractmethod
     def runs(self) -> bool:
         """Whether it polls and heartbeats."""
-        raise NotImplementedError
 
     @property
     def polls(self) -> bool:
@@ -231,7 +232,7 @@ P = TypeVar("P", bound=SimulatedProcess)
 
 
 @dataclass(slots=True, kw_only=True)
-class SimulatedGroup(Generic[P]):
+class SimulatedGroup(ABC, Generic[P]):
     """A group of either protocol: its topics, its processes, a clock, and what they did since the last settlement.
 
     `times`: of its members, where the script has some; then `records` are counted, if they have a rate. `born` counts
@@ -276,17 +277,17 @@ class SimulatedGroup(Generic[P]):
         found = None if self.times is None else self.times.auto_commit_interval_ms
         return (AUTO_COMMIT_MS if self.applications is None else 0) if found is None else found
 
+    @abstractmethod
     def accepts(self, process: P) -> bool:
         """Return whether the coordinator takes a commit of a process now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_seated(self, process: P) -> bool:
         """Return whether a process runs and is a member."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wanted(self) -> AbstractSet[TopicPartition]:
         """Return the partitions of existing topics that a member subscribes to."""
-        raise NotImplementedError
 
     def process_of(self, name: str) -> P:
         """Return the process of this name; raise Fault(BAD_EVENT) if there is none or it has ended."""

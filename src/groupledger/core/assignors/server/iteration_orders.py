@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays.batch import NONE
-from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, spread
+from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, sort_by_bucket, spread
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
 from groupledger.core.assignors.server.orders import (
     after_changes,
     copy_size,
     room,
-    sort_by_bucket,
     table_size,
     walk,
     walk_added,

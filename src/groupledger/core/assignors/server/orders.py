@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CAPACITY, TREE_CHAIN, spread
+from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CAPACITY, TREE_CHAIN, sort_by_bucket, spread
 from groupledger.core.arrays.kernels import kernel
 
 if TYPE_CHECKING:
@@ -109,31 +109,6 @@ def after_load(size: int, capacity: int) -> int:
     while 4 * size > 3 * capacity:
         capacity *= 2
     return capacity
-
-
-@kernel
-def sort_by_bucket(hashes: IntArray, keys: IntArray, count: int, capacity: int) -> None:
-    """Turn `keys[:count]` from insertion order into iteration order of a table of `capacity` buckets; stable."""
-    if count <= 2 * TREE_CHAIN:
-        for at in range(1, count):
-            key = keys[at]
-            bucket = spread(hashes[key]) & (capacity - 1)
-            to = at
-            while to > 0 and spread(hashes[keys[to - 1]]) & (capacity - 1) > bucket:
-                keys[to] = keys[to - 1]
-                to -= 1
-            keys[to] = key
-        return
-    slot = np.zeros(capacity + 1, np.int32)
-    for at in range(count):
-        slot[(spread(hashes[keys[at]]) & (capacity - 1)) + 1] += 1
-    for bucket in range(capacity):
-        slot[bucket + 1] += slot[bucket]
-    inserted = keys[:count].copy()
-    for at in range(count):
-        bucket = spread(hashes[inserted[at]]) & (capacity - 1)
-        keys[slot[bucket]] = inserted[at]
-        slot[bucket] += 1
 
 
 @kernel
