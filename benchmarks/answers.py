@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from benchmarks.timing import interleaved
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import records
 
 FLOOR = "floor"
 _COUNT = """\

@@ -16,7 +16,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.ledger_tables import LedgerLocation
 
 HEAP = "3g"
 """Of ours and of the floor."""

@@ -23,7 +23,7 @@ from benchmarks.workers import peak_mebibytes
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import AssignSummary, assign
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,7 +20,7 @@ from benchmarks.workers import watched
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import assign
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 
 
 def main(groups: int) -> None:

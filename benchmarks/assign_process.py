@@ -25,7 +25,7 @@ from benchmarks.timing import interleaved
 from benchmarks.workers import LOOKS_A_SECOND, Peak
 from groupledger.config import SparkSettings, load
 from groupledger.engine.session import session
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 
 
 def main(groups: int, runs: int, warm_up: int) -> None:

@@ -30,12 +30,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.timing import Timed, interleaved
 from groupledger.config import SparkSettings
 from groupledger.core.log.lines import TOPIC
-from groupledger.core.log.plan import OffsetRange
+from groupledger.core.log.read_plan import OffsetRange
 from groupledger.engine.session import session
 from groupledger.sources import kafka_log
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import CONSUMER, StretchReader
-from groupledger.sources.offsets_log import of_topic
+from groupledger.sources.offsets_records import of_topic
 from groupledger.sources.opening import NUMBER
 from tests.kafka.groups import ends
 from tests.live.broker import broker

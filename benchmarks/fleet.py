@@ -27,12 +27,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from groupledger.core.custom.group import DEFAULT, CustomLimits
+from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.ownership import DoubleOwner
 from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
+from groupledger.core.protocol.simulated_ownership import DoubleOwner
+from groupledger.engine.bucket_rows import BUCKET, by_topic
 from groupledger.engine.older_spark import repartition_by_id
-from groupledger.engine.rows import BUCKET, by_topic
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_PARTITIONS
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from groupledger.core.custom.naming import CustomAssignor
+    from groupledger.core.custom.assignor_names import CustomAssignor
     from groupledger.core.protocol.simulator import Script
 
 SCRIPT = "script"
@@ -149,7 +149,7 @@ def simulate_fleet(
     scripts: DataFrame, buckets: int, custom: tuple[str, ...] = (), limits: CustomLimits = DEFAULT
 ) -> DataFrame:
     """Return the settlements of scripts (columns group_id and script). `custom`: assignors they may name."""
-    from groupledger.core.custom.naming import find_all
+    from groupledger.core.custom.assignor_names import find_all
 
     found = find_all(custom, limits)
     bucket = F.pmod(F.xxhash64(c.GROUP_ID), F.lit(buckets)).cast("int")

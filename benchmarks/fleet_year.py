@@ -31,7 +31,7 @@ from groupledger.config.loading import CAPTURES
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

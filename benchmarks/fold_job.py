@@ -34,7 +34,7 @@ from groupledger.config.loading import CAPTURES
 from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import RUNS, TABLES
 
 if TYPE_CHECKING:

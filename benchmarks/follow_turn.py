@@ -38,7 +38,7 @@ from groupledger.core.log.lines import TOPIC
 from groupledger.engine.session import session
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from tests.core.history.records import Log, member
 from tests.live.broker import broker
 

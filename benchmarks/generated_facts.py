@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 from groupledger.config import AssignSettings, Config, LedgerSettings
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import append
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import ASSIGNMENTS, GROUP_HEADS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -107,14 +107,14 @@ def _commit(spark: SparkSession, location: LedgerLocation, kinds: Sequence[Kind]
         GROUP_SNAPSHOTS: _union([_groups(spark, kind) for kind in kinds]),
         MEMBER_SNAPSHOTS: members,
     }
-    attempt = runs.Attempt(str(call.run_id), call.attempt_id, "ingest", {}, "", "", call.now())
-    runs.plan(spark, location, attempt)
+    attempt = attempts.Attempt(str(call.run_id), call.attempt_id, "ingest", {}, "", "", call.now())
+    attempts.plan(spark, location, attempt)
     rows = {table.name: append(location, table, frame, call.attempt_id).rows for table, frame in facts.items()}
     told = {
-        runs.MOST_MEMBERS: max(kind.members for kind in kinds),
+        attempts.MOST_MEMBERS: max(kind.members for kind in kinds),
         GROUP_HEADS.name: sum(kind.groups for kind in kinds),
     }
-    runs.commit(spark, location, attempt, 0, runs.Outcome({}, rows | told, "", "done", call.now()))
+    attempts.commit(spark, location, attempt, 0, attempts.Outcome({}, rows | told, "", "done", call.now()))
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -24,7 +24,7 @@ from groupledger.engine.session import session
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.sinks import upkeep
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import GROUP_SNAPSHOTS
 from groupledger.tables import columns as c
 

@@ -43,8 +43,8 @@ from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
-from groupledger.sinks.ledger import LedgerLocation, init
-from groupledger.sinks.runs import INGEST, read_commits
+from groupledger.sinks.attempts import INGEST, read_commits
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from tests.core.history.records import Log, member
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ import pyarrow as pa
 from benchmarks.timing import Timed, interleaved
 from groupledger.core.log.record_batches import CHECKED_FROM, size_at
 from groupledger.core.log.segments import WINDOW, LogReader, Segment
-from groupledger.sources.segments import arrow_batches, decompressed, opened, partition_rows
+from groupledger.sources.segment_files import arrow_batches, decompressed, opened, partition_rows
 from tests.segments.hand import batch, commit, group, record
 
 SEGMENT_BYTES = 100 << 20

@@ -45,7 +45,7 @@ def spark(tmp_path_factory):
 @pytest.fixture(scope="session")
 def new_ledger(spark, tmp_path_factory):
     """`new_ledger(folder)`: an empty ledger there. Its tables are made once a session, and copied."""
-    from groupledger.sinks.ledger import LedgerLocation, init
+    from groupledger.sinks.ledger_tables import LedgerLocation, init
 
     made = tmp_path_factory.mktemp("empty") / "ledger"
     init(spark, LedgerLocation(path=str(made)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -243,3 +243,9 @@ def test_every_package_has_a_map():
             there = [root / name.replace(".", "/") for root in (package.parent, SOURCES / "groupledger")]
             assert any(path.with_suffix(".py").exists() or path.is_dir() for path in there), f"{package}: {name}"
         assert calls
+
+
+def test_no_file_name_is_used_twice():
+    """A name that is said aloud, in a trace or a review, means one file; tests are found by it too."""
+    named = Counter(path.name for path in SOURCES.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
+    assert not [name for name, files in named.items() if files > 1]

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from groupledger.answers.reader import views as declared_views
 from groupledger.cli.exits import EXIT_BY_CODE, Exit
 from groupledger.cli.runs import WORDS, meaning
-from groupledger.core.conversion import OBSTACLES
 from groupledger.core.faults import Code
 from groupledger.core.log.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.log.segments import SegmentCode
-from groupledger.core.protocol.migration import Danger
+from groupledger.core.obstacles import OBSTACLES
+from groupledger.core.protocol.rolling_migration import Danger
 from groupledger.core.rebalance.findings import INVARIANTS, Judge
 from groupledger.core.rebalance.registry import NOT_OF_3_7_1
 from groupledger.core.rebalance.verdict import Verdict

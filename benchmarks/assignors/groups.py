@@ -20,11 +20,11 @@ from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.arrays.java_orders import hash_texts, hash_utf8, rank_texts, rank_utf8, utf8
 from groupledger.core.assignors import assign
 from groupledger.core.rebalance.step import Form
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import listed
 from groupledger.engine.buckets import GROUPS_A_BUCKET, enveloped
-from groupledger.engine.codec import Calculation
 from groupledger.engine.envelope import Envelope, FilesOfAttempt
+from groupledger.engine.group_arrays import Calculation
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 

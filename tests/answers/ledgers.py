@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from groupledger.core.ledger import SCHEMA_VERSION, VERSION_PROPERTY
+from groupledger.core.ledger_version import SCHEMA_VERSION, VERSION_PROPERTY
 from groupledger.tables import TABLES
 
 MOMENT = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from groupledger.answers.columns import (
+from groupledger.answers.answer_columns import (
     CLUSTER,
     GROUP,
     WIDE,

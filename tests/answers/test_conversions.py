@@ -12,7 +12,7 @@ from groupledger.answers.explanation import explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.joins import joins
 from groupledger.answers.migration import migrations
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope
 from groupledger.answers.spoken import in_short

@@ -9,15 +9,15 @@ import pytest
 from groupledger.answers.audit import SAME
 from groupledger.answers.explanation import explain
 from groupledger.answers.gauges import gauges
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.replayed import RECORDED, replayed
-from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope
 from groupledger.answers.storms import stickiness
 from groupledger.answers.timeline import timeline
-from groupledger.core.history.rows import MemberSnapshotRow
+from groupledger.core.history.fold_rows import MemberSnapshotRow
 from groupledger.core.rebalance.step import Form
-from groupledger.engine.codec import Calculation
+from groupledger.engine.group_arrays import Calculation
 from groupledger.report.html.charts import moves_of
 from groupledger.tables import columns as c
 from tests.answers.captured import TABLES, fact_rows, topic_rows

@@ -4,7 +4,7 @@ import pytest
 
 from groupledger.answers.reader import is_object_store, store_settings
 from groupledger.core.faults import Fault
-from groupledger.core.ledger import first_words
+from groupledger.core.ledger_version import first_words
 
 KEYS = {"fs.s3a.access.key": "AKIA", "fs.s3a.secret.key": "shh"}
 KEYED = {"aws_access_key_id": "AKIA", "aws_secret_access_key": "shh"}

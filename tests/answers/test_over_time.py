@@ -3,8 +3,8 @@
 import pytest
 
 from groupledger.answers.group_owners import Size, group_owners, hand_overs, overview, rebalances_over_time, sizes
+from groupledger.answers.queries import alike, exactly
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import alike, exactly
 from groupledger.answers.scope import Scope
 from tests.answers.histories import History, rows_of
 from tests.answers.ledgers import write

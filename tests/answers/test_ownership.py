@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.answers.ownership import MemberIdentity, ownership
+from groupledger.answers.owners import MemberIdentity, ownership
 from groupledger.core.faults import Fault
 from tests.answers.rows import at
 

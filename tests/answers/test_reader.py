@@ -10,10 +10,10 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import parquet
 
+from groupledger.answers.queries import rows_of
 from groupledger.answers.reader import LedgerReader, ingest_findings
-from groupledger.answers.rows import rows_of
 from groupledger.core.faults import Fault
-from groupledger.core.ledger import SCHEMA_VERSION
+from groupledger.core.ledger_version import SCHEMA_VERSION
 from tests.answers.ledgers import COMMITTED, MOMENT, write
 
 KEY: dict[str, object] = {"cluster_id": "dev", "group_id": "pay", "scenario": "baseline"}

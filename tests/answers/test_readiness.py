@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
-from groupledger.core.conversion import OBSTACLES
+from groupledger.core.obstacles import OBSTACLES
 from groupledger.core.wire.codec import uuid_text
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind, encode

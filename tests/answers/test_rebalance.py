@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.at_a_glance import clusters, coverage, findings, groups, history, quarantine, runs
 from groupledger.answers.explanation import explain
-from groupledger.answers.listings import clusters, coverage, findings, groups, history, quarantine, runs
 from groupledger.answers.rebalance import moves, rebalance
 from groupledger.cli import main
 from groupledger.core.faults import Fault

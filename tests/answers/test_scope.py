@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.core.faults import Fault
 from tests.answers.group_histories import history, second, together

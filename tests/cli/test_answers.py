@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.listings import Listing
+from groupledger.answers.at_a_glance import Listing
 from groupledger.answers.rebalance import MemberMove, Rebalance, Result
 from groupledger.cli import main
 from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, print_answer

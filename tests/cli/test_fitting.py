@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from groupledger.answers.columns import Column
+from groupledger.answers.answer_columns import Column
 from groupledger.cli import main
 from groupledger.cli.output import cell_lines, fitting, in_lines, say, shared_widths, table_widths
 from tests.report.html.group_sizes import cooperative, ledger, long_name

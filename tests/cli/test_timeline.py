@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.answers.causes import Cause, CauseKind
-from groupledger.answers.columns import WIDE, Column
 from groupledger.answers.spoken import OF_MEMBERS, in_short, shortened_names, spans
 from groupledger.cli import main
 from groupledger.cli.output import fitting

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.ownership import Change, Holding, MemberIdentity, OwnershipAt
-from groupledger.answers.topics import TopicLife
+from groupledger.answers.owners import Change, Holding, MemberIdentity, OwnershipAt
+from groupledger.answers.topic_lives import TopicLife
 from groupledger.cli import main
 from groupledger.cli.output import Output
 from groupledger.cli.who import print_ownership

@@ -7,7 +7,7 @@ from bisect import bisect_right
 import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.rebalance import attribution as module
 from groupledger.core.rebalance.attribution import Agreement, RecordedRound, attribution, possible_views, recorded_round
 from tests.core.history.captured import catalog, every_group, folded, topic_changes

@@ -2,8 +2,8 @@
 
 import pytest
 
-from groupledger.core.assignors.server.conversion import GroupBefore, MemberBefore, convert
-from groupledger.core.conversion import BY_CODE, Readiness, readiness
+from groupledger.core.assignors.server.across_conversion import GroupBefore, MemberBefore, convert
+from groupledger.core.obstacles import BY_CODE, Readiness, readiness
 from groupledger.core.wire.codec import uuid_text
 
 LISTED = {topic: (uuid_text(topic.encode() * 16), 4) for topic in "ab"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import LogEnds, LogGap, OffsetRange, planned
+from groupledger.core.log.read_plan import LogEnds, LogGap, OffsetRange, planned
 
 CASES = {
     "nothing was read": ({}, {0: (0, 5), 1: (0, 0)}, None, [(0, 0, 5)], [], {0: 5, 1: 0}, 0),

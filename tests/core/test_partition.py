@@ -1,7 +1,7 @@
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.log.topics import topic_partition
+from groupledger.core.log.topic_partitions import topic_partition
 
 
 @pytest.mark.parametrize(

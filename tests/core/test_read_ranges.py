@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupledger.core.log.plan import MOST_RANGES, overlapping, united
+from groupledger.core.log.read_plan import MOST_RANGES, overlapping, united
 
 P, Q = ("eu-1", 3), ("eu-1", 4)
 extents = st.tuples(st.integers(0, 10_000), st.integers(0, 200)).map(lambda pair: (pair[0], pair[0] + pair[1]))

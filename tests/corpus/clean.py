@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from random import Random
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
 from tests.corpus.history import History
 from tests.corpus.modern_log import ModernLog

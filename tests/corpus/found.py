@@ -15,9 +15,9 @@ from typing import Any
 
 from groupledger.answers.audit import audit
 from groupledger.answers.generations import rebalance_states
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance_causes import caused
-from groupledger.answers.rows import records
 from groupledger.answers.scope import RequestedScope
 from groupledger.core.history import LogRow, TopicHistory, fold_group
 from groupledger.core.wire.offsets_log import decode_key

@@ -7,8 +7,8 @@ import pytest
 from corpus import score
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.explanation import explain
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import records
 from groupledger.core.rebalance.findings import BY_CODE
 from tests.corpus import history
 from tests.corpus.every import every

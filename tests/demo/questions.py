@@ -8,14 +8,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from groupledger.answers import listings, reach
+from groupledger.answers import at_a_glance, reach
 from groupledger.answers.audit import audit
 from groupledger.answers.explanation import difference, explain, scenario_difference
 from groupledger.answers.gauges import gauges
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes
 from groupledger.answers.joins import joins, static_members
 from groupledger.answers.migration import migrations
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.readiness import ready_for_consumer
 from groupledger.answers.rebalance import rebalance
 from groupledger.answers.recorded_history import group_hand_overs, group_log, recorded_history, recorded_members
@@ -27,7 +27,7 @@ from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions, unowned_time
 from groupledger.answers.what_if import what_if
-from groupledger.core.assignors.server.conversion import convert
+from groupledger.core.assignors.server.across_conversion import convert
 from groupledger.core.moments import parse
 
 REPLAYED = "replay-range"
@@ -62,13 +62,13 @@ def _asked(ask: Any, *arguments: Any, **options: Any) -> Question:
 
 
 QUESTIONS = (
-    _asked(listings.clusters, 100),
-    _asked(listings.groups, 100),
-    _asked(listings.runs, 100),
-    _asked(listings.findings, 200),
-    _asked(listings.coverage, 100),
-    _asked(listings.quarantine, 100),
-    _asked(listings.history, "storm", None, "baseline", 100),
+    _asked(at_a_glance.clusters, 100),
+    _asked(at_a_glance.groups, 100),
+    _asked(at_a_glance.runs, 100),
+    _asked(at_a_glance.findings, 200),
+    _asked(at_a_glance.coverage, 100),
+    _asked(at_a_glance.quarantine, 100),
+    _asked(at_a_glance.history, "storm", None, "baseline", 100),
     _asked(rebalance, "java-cooperative-sticky", "dev", 4),
     _asked(rebalance, "new-java-uniform", "dev"),
     _asked(explain, "java-cooperative-sticky", "dev", 4),

@@ -17,7 +17,7 @@ from groupledger.config.loading import sample_settings
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.frames import SparkReader
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from tests.demo.conftest import ROOT
 from tests.demo.questions import QUESTIONS, REPLAYED
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli.options import Job
 from groupledger.cli.output import Output

@@ -11,8 +11,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import records
 from groupledger.tables import TABLES
 from groupledger.tables import columns as c
 from tests.answers.ledgers import write

@@ -22,10 +22,10 @@ NAMED_PAGE = re.compile(r"(?<![\w/.-])docs/[a-z\d/.-]+\.md\b")
 INTO_PAGE = re.compile(r"\]\((?P<page>[\w./-]+\.md)?#(?P<heading>[^)\s]+)\)")
 WHO_REJECTS = {
     "core/log/lines.py": LineCode,
-    "sources/offsets_log.py": LineCode,
+    "sources/offsets_records.py": LineCode,
     "sources/snapshot_tables.py": SnapshotCode,
     "core/history/fold.py": GroupCode,
-    "engine/codec.py": (*GroupCode, *RecordStandsCode),
+    "engine/group_arrays.py": (*GroupCode, *RecordStandsCode),
     "pipeline/assign_input.py": GroupCode,
 }
 """Where rows are rejected, and what declares the codes; those of bytes and segments are members of their class."""

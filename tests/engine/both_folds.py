@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from groupledger.core.history import FoldSettings
 from groupledger.engine import fold_slices
-from groupledger.engine.classic.columns import LogColumns
-from groupledger.engine.classic.fold import ClassicFacts, fold_columns
+from groupledger.engine.classic.column_fold import ClassicFacts, fold_columns
+from groupledger.engine.classic.record_columns import LogColumns
 from groupledger.engine.envelope import COUNTS
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.fold_slices import FoldedBucket

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.history import Folded, LogRow, canonical_topic_id
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.tables import columns as c
 from tests.core.history.captured import every_group, folded, log_of, log_rows, topics_of
 from tests.core.wire.captured import lines

@@ -12,7 +12,7 @@ import pytest
 from groupledger.core.rebalance import attribution as attributable
 from groupledger.core.rebalance.attribution import is_foreign
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
-from groupledger.engine import results
+from groupledger.engine import result_rows
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded, log_of
 from tests.core.protocol.test_recorded_clients import writer
@@ -154,7 +154,7 @@ def test_the_assignor_of_an_override_goes_by_its_name():
 
 def test_no_assignor_is_asked_about_what_java_wrote_and_gives(monkeypatch):
     """100,000 such groups cost a look at their leaders' bytes."""
-    monkeypatch.setattr(results, "attributed", None)
+    monkeypatch.setattr(result_rows, "attributed", None)
     for assignor in ASSIGNORS:
         wrote = {"cooperative-sticky": b"\0\0\0\5"}.get(assignor)
         given = computed(group([[], []], assignor=assignor, wrote=wrote, chosen=assignor, topics=()))["rebalances"]
@@ -186,10 +186,10 @@ def test_many_leaders_at_once_are_told_apart_as_one_by_one():
     every = list(itertools.product((*ASSIGNORS, "mine", None), (None, 0, 1, 2, 3, 4), written()))
     protocols, versions, data = (list(each) for each in zip(*every, strict=True))
     arrays = pa.array(protocols, pa.string()), pa.array(versions, pa.int32()), pa.array(data, pa.binary())
-    told = results.are_foreign(*arrays).tolist()
+    told = result_rows.are_foreign(*arrays).tolist()
     assert told == [is_foreign(*each) for each in every]
     assert {True, False} == set(told)
-    assert results.are_foreign(*(array.slice(0, 0) for array in arrays)).tolist() == []
+    assert result_rows.are_foreign(*(array.slice(0, 0) for array in arrays)).tolist() == []
 
 
 def test_nothing_is_attributed_where_no_assignor_runs():
@@ -199,12 +199,12 @@ def test_nothing_is_attributed_where_no_assignor_runs():
 @pytest.mark.parametrize("together", [1, 3])
 def test_the_number_of_groups_converted_at_once_changes_nothing(monkeypatch, together):
     expected = attribution("storm")
-    monkeypatch.setattr(results, "TOGETHER", together)
+    monkeypatch.setattr(result_rows, "TOGETHER", together)
     assert attribution("storm") == expected
 
 
 def test_no_record_of_unlisted_partitions_becomes_python_objects(monkeypatch):
-    monkeypatch.setattr(results, "recorded_round", lambda *_: pytest.fail("converted"))
+    monkeypatch.setattr(result_rows, "recorded_round", lambda *_: pytest.fail("converted"))
     rows = [row for group in captured_groups("dev") for row in rows_of("dev", group) if row["row_kind"] != TOPIC]
     found = Counter(row[c.ATTRIBUTION] for row in computed(rows)["rebalances"])
     assert found["not-applicable: partitions-not-listed"] > 50

@@ -9,7 +9,7 @@ import pytest
 
 from groupledger.core.protocol.metrics import HOUR_MS
 from groupledger.core.protocol.recorded import recorded_calls
-from groupledger.engine.calls import calls_of
+from groupledger.engine.recorded_groups import calls_of
 from tests.core.history.captured import folded
 
 GROUPS = ("java-cooperative-sticky", "java-range", "rdk-roundrobin")

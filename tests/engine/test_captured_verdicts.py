@@ -12,10 +12,10 @@ import pytest
 
 from groupledger.core.rebalance.step import Form
 from groupledger.core.rebalance.verdict import Verdict
-from groupledger.engine import rows as r
-from groupledger.engine.codec import Calculation
+from groupledger.engine import bucket_rows as r
+from groupledger.engine.bucket_rows import Parts
 from groupledger.engine.coordinators import coordinator_verdicts
-from groupledger.engine.rows import Parts
+from groupledger.engine.group_arrays import Calculation
 from groupledger.engine.topic_catalogue import TopicsAt
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded

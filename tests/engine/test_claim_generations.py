@@ -6,7 +6,7 @@ from base64 import b64decode
 
 import pytest
 
-from groupledger.core.history.payloads import read_subscription
+from groupledger.core.history.member_payloads import read_subscription
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.tables import columns as c

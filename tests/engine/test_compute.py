@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import solve
 from groupledger.engine.arrow_lists import _large
+from groupledger.engine.bucket_rows import MEMBER_ROW
 from groupledger.engine.buckets import bucket_count, compute
-from groupledger.engine.codec import Calculation
-from groupledger.engine.rows import MEMBER_ROW
+from groupledger.engine.group_arrays import Calculation
 from groupledger.tables import columns as c
 from tests.core.assignors import groups as generated
 from tests.core.assignors.golden import gold

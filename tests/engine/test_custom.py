@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 from groupledger.core.custom import Member, TopicPartition
+from groupledger.core.custom.assignor_names import find
 from groupledger.core.custom.contract import groups
-from groupledger.core.custom.naming import find
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.step import Form
-from groupledger.engine.codec import Calculation, decode
+from groupledger.engine.bucket_rows import parts_of
+from groupledger.engine.group_arrays import Calculation, decode
 from groupledger.engine.memberships.udfs import assignor_udf
-from groupledger.engine.rows import parts_of
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import catalogue, computed, group_row, member_row, table, topic_row, wire
 

@@ -10,7 +10,7 @@ import pytest
 
 from groupledger.config.loading import ChangeSettings
 from groupledger.core.scenarios.solving import solve
-from groupledger.engine.grid import CELL, Grid
+from groupledger.engine.grid_cells import CELL, Grid
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, catalogue, group_row, member_row, table, topic_row, wire
 

@@ -4,7 +4,7 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.history import FoldSettings
 from groupledger.engine import fold_slices, kernel_warmup
 from groupledger.engine.buckets import compute
-from groupledger.engine.classic import fold
+from groupledger.engine.classic import column_fold
 
 
 def test_every_assignor_assigns_the_group_that_warms_it_up(monkeypatch):
@@ -24,7 +24,7 @@ def test_the_fold_reads_the_record_that_warms_it_up_by_columns(monkeypatch):
     left = []
 
     def noted(*given):
-        facts = fold.fold_columns(*given)
+        facts = column_fold.fold_columns(*given)
         left.extend(facts.left.tolist())
         return facts
 

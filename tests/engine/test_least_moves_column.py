@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupledger.core.rebalance import least_moves
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
 

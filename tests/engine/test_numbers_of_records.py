@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from groupledger.core.history import Folded
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded, log_of
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire

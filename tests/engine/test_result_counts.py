@@ -7,7 +7,7 @@ import pytest
 
 from groupledger.engine.buckets import enveloped
 from groupledger.engine.envelope import COUNTS, counts_of
-from groupledger.engine.results import EACH_SIDE, SCHEMAS, SUMS, bucket_counts
+from groupledger.engine.result_rows import EACH_SIDE, SCHEMAS, SUMS, bucket_counts
 from tests.engine.bucket_rows import AS_KAFKA, catalogue, computed, group_row, table
 from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of
 from tests.engine.test_compute import BAD, good

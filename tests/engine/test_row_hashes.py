@@ -20,11 +20,11 @@ from pyspark.sql.types import (
 
 from groupledger.engine import row_hashes
 from groupledger.engine.arrow_lists import arrow_schema
-from groupledger.engine.calls import TABLES as CALL_TABLES
+from groupledger.engine.bucket_rows import RESULTS
 from groupledger.engine.envelope import columns_of
 from groupledger.engine.fold_schema import FILLED
+from groupledger.engine.recorded_groups import TABLES as CALL_TABLES
 from groupledger.engine.row_hashes import hash_sums, json_texts
-from groupledger.engine.rows import RESULTS
 from groupledger.sinks.append import measured, stamp
 from groupledger.tables import MEMBER_SNAPSHOTS
 from groupledger.tables import columns as c

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core import assignors
 from groupledger.core.assignors import safe
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.client_api import Seat, Subscription
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.leader import Question, plan

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.core.rebalance import computation as rebalances
-from groupledger.engine import codec, envelope, fold_slices, results
+from groupledger.engine import envelope, fold_slices, group_arrays, result_rows
 
 AMBUSH = "GROUPLEDGER_AMBUSH"
 PLACES = {
     "fold": (fold_slices, "fold_records"),
     "file": (envelope, "write_file"),
-    "decode": (codec, "decode"),
+    "decode": (group_arrays, "decode"),
     "compute": (rebalances, "rebalance"),
-    "encode": (results, "encode_results"),
+    "encode": (result_rows, "encode_results"),
 }
 """Where a worker can be met: a function of the product, by module."""
 

@@ -12,8 +12,8 @@ from groupledger.core.faults import Fault
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks.append import stored
-from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.refusals import RAW, engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation
+from groupledger.sinks.spark_errors import RAW, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import Table
 from tests.faults.bench import Bench, Verdict

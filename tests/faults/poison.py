@@ -15,7 +15,7 @@ from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import QUARANTINE, REBALANCES
 from groupledger.tables import columns as c
 from tests.faults.bench import Bench

@@ -25,7 +25,7 @@ from groupledger.config.loading import CAPTURES
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import RUNS, TABLES, Table
 from groupledger.tables import columns as c
 from tests.pages import documented_reader

@@ -11,7 +11,7 @@ from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, TABLE, ByteCode, protocol_of
 from groupledger.core.protocol.metrics import GROUP, Window, of_simulation
-from groupledger.core.protocol.migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
+from groupledger.core.protocol.rolling_migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.played import COOPERATIVE, EAGER, calls_of, member, owners_of, t

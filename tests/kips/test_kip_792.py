@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
-from groupledger.core.custom.group import Group, Member, Protocol, validate_subscription
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.custom_group import Group, Member, Protocol, validate_subscription
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Memory, Seat, Subscription

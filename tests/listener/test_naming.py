@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.listener import Adapted, HostedConsumer, RebalanceListener
-from groupledger.listener.naming import find_listener
+from groupledger.listener.listener_names import find_listener
 from groupledger.listener.view import view_of
 from tests.core.protocol.played import t
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.codec import uuid_bytes

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from groupledger.core.log.lines import listing_line
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 from tests.kafka.groups import dump, lines

@@ -22,7 +22,7 @@ import pytest
 
 from groupledger.answers.unowned import PATIENCE
 from groupledger.cli.exits import Exit
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.moments import iso
 from groupledger.core.protocol.client_api import Callback
 from tests.live.broker import broker

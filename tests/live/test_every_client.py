@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
-from groupledger.answers import listings
+from groupledger.answers import at_a_glance
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.rebalance import rebalance
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
@@ -29,7 +29,7 @@ from groupledger.pipeline.assign import assign
 from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, LOG_RECORDS
 from groupledger.tables import columns as c
 from tests.kafka.groups import dump, ends, fill, groups
@@ -146,13 +146,13 @@ class Reading:
     def answer(self):
         """The group that was heard of last, of all those there are."""
         reader = LedgerReader(self._folder)
-        known = listings.groups(reader, 1_000)
+        known = at_a_glance.groups(reader, 1_000)
         assert len(known.rows) == known.total
         if known.rows:
             names = known.columns
             last = max(known.rows, key=lambda row: row[names.index(c.OBSERVED_AT)])
             group = last[names.index(c.GROUP_ID)]
-            assert listings.history(reader, group, None, "latest", 1_000).rows
+            assert at_a_glance.history(reader, group, None, "latest", 1_000).rows
             assert rebalance(reader, group).group_id == group
 
     def _config(self, **more):

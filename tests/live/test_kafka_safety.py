@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
 
 from groupledger.config.kafka_options import client_options, properties
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import OffsetRange
+from groupledger.core.log.read_plan import OffsetRange
 from groupledger.engine.java import java
 from groupledger.sources.kafka_client import Address, Cluster
 from groupledger.sources.kafka_records import StretchReader

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import OffsetRange
+from groupledger.core.log.read_plan import OffsetRange
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
-from groupledger.core.custom.group import Protocol
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import LISTENER, Callback
 from groupledger.core.protocol.client_library import KAFKA_PYTHON
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
-from groupledger.core.protocol.refusals import BAD_EVENT
+from groupledger.core.protocol.event_refusals import BAD_EVENT
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate

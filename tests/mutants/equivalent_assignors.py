@@ -126,7 +126,7 @@ ASSIGNORS: dict[Key, str] = {
     ): "equal keys are moved past one another, and are equal",
     Key("assignors/group.py", "before = -1", "1", "2"): "a mark for no subscription: none has that number either",
     Key(
-        "assignors/server/assign.py",
+        "assignors/server/server_batch.py",
         "return 4 * (wanted + len(batch.target_topic) + len(batch.subscription_topic)) + 8 * len(batch.member_hash)",
         "4",
         "5",

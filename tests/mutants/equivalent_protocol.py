@@ -15,7 +15,7 @@ PROTOCOL: dict[Key, str] = {
         "protocol/timed/timed_group.py", "self._noted += 1", "1", "2"
     ): "numbers that are only compared, and rise as before",
     Key(
-        "protocol/ownership.py", "if overlap >= 0:", ">=", ">"
+        "protocol/simulated_ownership.py", "if overlap >= 0:", ">=", ">"
     ): "spans that touch hold the same records as one span or as two",
     Key(
         "protocol/consumer_group/coordinated_group.py",
@@ -24,13 +24,13 @@ PROTOCOL: dict[Key, str] = {
         "True",
     ): "set when a call begins, and read when it returns",
     Key(
-        "protocol/ownership.py", "self.changes += 1", "1", "2"
+        "protocol/simulated_ownership.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
     Key(
-        "protocol/ownership.py", "changes: int = 0  # of who consumes what", "0", "1"
+        "protocol/simulated_ownership.py", "changes: int = 0  # of who consumes what", "0", "1"
     ): "a number that is only asked whether it is still the same",
     Key(
-        "protocol/ownership.py", "def begin_step(self, *, answering: bool = False) -> None:", "False", "True"
+        "protocol/simulated_ownership.py", "def begin_step(self, *, answering: bool = False) -> None:", "False", "True"
     ): "a step of one process, in which nobody else takes what it gives up",
     Key(
         "protocol/leader.py", "known = batch.topic_partitions != NONE", "!=", "=="
@@ -105,7 +105,7 @@ PROTOCOL: dict[Key, str] = {
         "1",
     ): "who joins says everything, and in epoch 1 nothing is assigned to anybody",
     Key(
-        "protocol/migration.py",
+        "protocol/rolling_migration.py",
         "return len({Protocol.COOPERATIVE in SUPPORTED.get(each, ()) for each in self.assignors}) > 1",
         "in",
         "not in",
@@ -273,13 +273,13 @@ PROTOCOL: dict[Key, str] = {
         "pass",
     ): "what it owns after the call is forgotten in the same step",
     Key(
-        "protocol/ownership.py", "self.changes += 1", "+=", "-="
+        "protocol/simulated_ownership.py", "self.changes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
     Key("protocol/timed/timed_group.py", "prepared_ms: int = 0", "0", "1"): "set when a rebalance is prepared",
-    Key("protocol/migration.py", "share = -(-len(left) // max(len(members), 1))", "1", "2"): (
+    Key("protocol/rolling_migration.py", "share = -(-len(left) // max(len(members), 1))", "1", "2"): (
         "one member alone gets what is beyond its share, too"
     ),
-    Key("protocol/migration.py", "static = client.group_instance_id is not None", "is not", "is"): (
+    Key("protocol/rolling_migration.py", "static = client.group_instance_id is not None", "is not", "is"): (
         "only compared with itself: static and dynamic members are told apart as well"
     ),
     Key("listener/rehearsal.py", "del partition, at_ms", "del partition, at_ms", "pass"): "arguments that are not used",
@@ -298,7 +298,9 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "nobody reads a partition of a topic that there is not",
-    Key("protocol/ownership.py", "self.step += 1", "1", "2"): "numbers that are only compared, and rise as before",
+    Key(
+        "protocol/simulated_ownership.py", "self.step += 1", "1", "2"
+    ): "numbers that are only compared, and rise as before",
     Key(
         "protocol/consumer_group/consumer_state.py", "rebalance_timeout_ms: int = 0", "0", "1"
     ): "set with the heartbeat that a member joins with",
@@ -320,7 +322,7 @@ PROTOCOL: dict[Key, str] = {
         "and",
     ): "what is prepared or completed has its time-out on the agenda",
     Key(
-        "protocol/consumer_group/settings.py",
+        "protocol/consumer_group/group_settings.py",
         "number = max((known[topic] for topic in each.read if topic in known), default=0)",
         "0",
         "1",

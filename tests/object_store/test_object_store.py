@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import groupledger as gl
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import records
 from groupledger.pipeline.frames import SparkReader
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from tests.docs.demo_ledger import unpack
 from tests.live.broker import free_port
 

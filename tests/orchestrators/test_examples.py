@@ -14,7 +14,7 @@ import yaml
 
 from groupledger.config.loading import CAPTURES
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import REBALANCES, RUNS
 
 pytestmark = pytest.mark.live

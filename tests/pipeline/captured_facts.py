@@ -8,9 +8,9 @@ from typing import Any
 
 from groupledger.core.history import Folded, fold_group
 from groupledger.pipeline.assign import TARGETS
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import append
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 from tests.core.history.captured import catalog, log_of, log_rows
@@ -77,16 +77,16 @@ def record_rows(capture: str) -> list[dict[str, Any]]:
 
 def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]]], attempt_id: str) -> None:
     """One committed attempt with these facts."""
-    attempt = runs.Attempt(f"run of {attempt_id}", attempt_id, "ingest", {}, "config", "code", START)
+    attempt = attempts.Attempt(f"run of {attempt_id}", attempt_id, "ingest", {}, "config", "code", START)
     for table, values in rows.items():
         if values:
             ordered = [tuple(row.get(name) for name in table.columns[:-1]) for row in values]
             schema = reduce(lambda made, field: made.add(field), table.schema.fields[:-1], type(table.schema)())
             append(location, table, spark.createDataFrame(ordered, schema), attempt_id)
     counts = {table.name: len(values) for table, values in rows.items()}
-    seen = runs.read_commits(spark, location, attempt.run_id)
-    outcome = runs.Outcome({f"any/used.{TARGETS}": 1}, counts, "digest", "done", START)
-    runs.commit(spark, location, attempt, seen.sequence, outcome)
+    seen = attempts.read_commits(spark, location, attempt.run_id)
+    outcome = attempts.Outcome({f"any/used.{TARGETS}": 1}, counts, "digest", "done", START)
+    attempts.commit(spark, location, attempt, seen.sequence, outcome)
 
 
 def fill(spark, location: LedgerLocation, captures: tuple[str, ...]) -> LedgerLocation:

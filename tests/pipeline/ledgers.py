@@ -11,7 +11,7 @@ from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.pipeline import ingest as ingesting
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 
 _numbers = itertools.count(1)
 

@@ -10,14 +10,14 @@ from groupledger.config import Config, LedgerSettings, MaintainSettings
 from groupledger.pipeline import maintain as maintaining
 from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks import runs
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks import attempts
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sinks.upkeep import move_aside
 from groupledger.tables import GROUP_SNAPSHOTS, QUARANTINE, TABLES
 
 MOVED = datetime(2026, 11, 21, tzinfo=UTC)
 ROWS = {("quarantine", "a"): 3}
-COMMITS = (runs.Commit(1, "nightly", "a", "ingest", (), "", {}, {"quarantine": 3}),)
+COMMITS = (attempts.Commit(1, "nightly", "a", "ingest", (), "", {}, {"quarantine": 3}),)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def looked(tmp_path, monkeypatch):
 
     def look(hours, rows, erasure, tables=TABLES):
         monkeypatch.setattr(Erasure, "of", classmethod(lambda *_: erasure))
-        monkeypatch.setattr(runs, "read_commits", lambda *_: runs.LedgerView(COMMITS))
+        monkeypatch.setattr(attempts, "read_commits", lambda *_: attempts.LedgerView(COMMITS))
         kept = MaintainSettings(vacuum_hours=168)
         config = Config(cluster_id="edge", ledger=LedgerSettings(location=str(tmp_path)), maintain=kept)
         called = Invocation(attempt_id="keeper", now=lambda: MOVED + timedelta(hours=hours), seconds=lambda: 0.0)

@@ -14,19 +14,19 @@ from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from groupledger import ASSIGNOR_SCHEMA, assignor_udf
-from groupledger.answers.listings import history
+from groupledger.answers.at_a_glance import history
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import parse
 from groupledger.core.faults import Fault
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.pipeline.assign import assign, hashed
 from groupledger.pipeline.assign_input import glob
 from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
+from groupledger.sinks.attempts import WriteConflict
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.runs import WriteConflict
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, REBALANCES, RUNS, VIOLATIONS
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed
@@ -202,7 +202,9 @@ def test_input_that_was_observed_twice_is_counted_anew(spark, ledger, run, every
 
     monkeypatch.setattr(Observation, "get", property(twice))
     run("assign: {snapshots: every}", run_id="observed twice")
-    first, second = (runs.read_commits(spark, ledger, run_id).committed for run_id in (every.run_id, "observed twice"))
+    first, second = (
+        attempts.read_commits(spark, ledger, run_id).committed for run_id in (every.run_id, "observed twice")
+    )
     assert (first.counts_in, first.counts_out) == (second.counts_in, second.counts_out)
     assert first.input_digest == second.input_digest
 
@@ -212,14 +214,14 @@ def test_results_of_older_facts_never_supersede_newer_ones(spark, ledger, run, m
     """While one run computes, another of the same scenario commits: the first has to start again."""
     settings = "assign: {snapshots: latest, scenario: raced}"
     other = "assign: {snapshots: latest, scenario: raced, assignor: range}"
-    plan = runs.plan
+    plan = attempts.plan
 
     def overtaken(*arguments):
         plan(*arguments)
-        monkeypatch.setattr(runs, "plan", plan)
+        monkeypatch.setattr(attempts, "plan", plan)
         run(other, run_id="the other")
 
-    monkeypatch.setattr(runs, "plan", overtaken)
+    monkeypatch.setattr(attempts, "plan", overtaken)
     with pytest.raises(WriteConflict, match="run 'the other' committed"):
         run(settings, run_id="the first")
     assert run(settings, run_id="the first").run_id == "the first"
@@ -253,7 +255,7 @@ def test_a_run_that_cannot_account_for_its_members_does_not_count(spark, ledger,
     spark.sql(f"DELETE FROM {members} WHERE group_id = 'java-range' AND member_order = 0")
     with pytest.raises(AssertionError, match="members with an outcome, rows of assignments"):
         _assigns(spark, place)("assign: {snapshots: every}", run_id="short")
-    assert "short" not in {row[c.RUN_ID] for row in runs.committed_runs(spark, place).collect()}
+    assert "short" not in {row[c.RUN_ID] for row in attempts.committed_runs(spark, place).collect()}
 
 
 @pytest.mark.long

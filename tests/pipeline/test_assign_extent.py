@@ -5,10 +5,10 @@ from pyspark.sql import functions as F
 
 from groupledger.config import AssignSettings, LimitSettings
 from groupledger.core.rebalance.step import Form
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.buckets import apply
-from groupledger.engine.codec import Calculation
 from groupledger.engine.envelope import opened
+from groupledger.engine.group_arrays import Calculation
 from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue
 from groupledger.sinks.current import current
 from groupledger.tables import ASSIGNMENTS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, TOPIC_SNAPSHOTS

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rows import records
 from groupledger.config import parse
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.invocation import Invocation

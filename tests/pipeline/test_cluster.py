@@ -12,15 +12,15 @@ import pytest
 from groupledger.cli.runs import ingest_json
 from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import LogEnds
+from groupledger.core.log.read_plan import LogEnds
 from groupledger.core.moments import from_millis
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.cluster import last_reached
 from groupledger.pipeline.ingest import ingest, known_before
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.sinks import runs
-from groupledger.sinks.runs import Commit
+from groupledger.sinks import attempts
+from groupledger.sinks.attempts import Commit
 from groupledger.sources.kafka_client import ClusterState
 from groupledger.tables import COVERAGE, TOPIC_SNAPSHOTS
 from tests.cli.test_json_schemas import complaints
@@ -123,7 +123,7 @@ def test_an_ingest_that_reaches_the_end_keeps_when_it_began(workspace, monkeypat
     def turn(minute):
         clock.minute = minute
         summary = ingest(workspace.spark, workspace.location, config, replace(invocation(), now=clock))
-        seen = runs.read_commits(workspace.spark, workspace.location)
+        seen = attempts.read_commits(workspace.spark, workspace.location)
         (known,) = known_before(Past(workspace.spark, workspace.location, seen.commits, ())).values()
         return summary.nothing_new, len(seen.commits), seen.commits[-1].kind, known.up_to.minute
 
@@ -131,7 +131,7 @@ def test_an_ingest_that_reaches_the_end_keeps_when_it_began(workspace, monkeypat
     assert turn(2) == (True, 2, "nothing-new", 2)
     assert turn(9) == (True, 3, "nothing-new", 9)
     assert [row for row in workspace.rows(TOPIC_SNAPSHOTS) if "2026, 11, 21, 0, 1" in row]
-    last = runs.read_commits(workspace.spark, workspace.location).commits[-1]
+    last = attempts.read_commits(workspace.spark, workspace.location).commits[-1]
     assert (last.guards, last.counts_out, last.reached) == ((), {}, None)
 
 
@@ -143,7 +143,7 @@ def test_newest_record_of_any_kind(workspace):
     ]
     source = replace(workspace.source("log.jsonl", lines), offset_commits=False)
     workspace.ingest(source)
-    commits = runs.read_commits(workspace.spark, workspace.location).commits
+    commits = attempts.read_commits(workspace.spark, workspace.location).commits
     known = known_before(Past(workspace.spark, workspace.location, commits, ()))["edge"]
     assert (known.end, known.newest) == (None, from_millis(1795262400002))
 
@@ -151,7 +151,7 @@ def test_newest_record_of_any_kind(workspace):
 def test_a_ledger_that_kept_nothing_is_asked_for_its_records(workspace):
     line = json.dumps({"partition": 3, "offset": 0, "timestamp": 1795262400000, "key": "AAIAAWc=", "value": ""})
     workspace.ingest(workspace.source("log.jsonl", [line]))
-    commits = runs.read_commits(workspace.spark, workspace.location).commits
+    commits = attempts.read_commits(workspace.spark, workspace.location).commits
     earlier = tuple(replace(commit, known=None) for commit in commits)
     found = known_before(Past(workspace.spark, workspace.location, earlier, ()))
     assert found["edge"].up_to == from_millis(1795262400000)

@@ -13,7 +13,7 @@ from groupledger.pipeline import doctor as doctoring
 from groupledger.pipeline.doctor import DigestComparison, compare, compared, soundness
 from groupledger.pipeline.erasure import Erasure
 from groupledger.sinks.append import Written, digest_counts, digest_name, digests
-from groupledger.sinks.runs import Run
+from groupledger.sinks.attempts import Run
 from tests.pipeline.ledgers import Workspace
 from tests.pipeline.test_ingest import LINES, TOPICS
 

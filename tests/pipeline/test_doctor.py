@@ -16,9 +16,9 @@ from groupledger.core.faults import Fault
 from groupledger.pipeline import doctor as doctoring
 from groupledger.pipeline import doctor as writing
 from groupledger.pipeline.doctor import VERSIONS, doctor, environment, place, soundness
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import append
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import columns as c
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -110,15 +110,15 @@ def frame(spark, table, rows):
 
 
 def commit(spark, location, name, since, counts):
-    attempt = runs.Attempt(name, name, "ingest", {}, "config", "code", MOMENT)
-    runs.commit(spark, location, attempt, since, runs.Outcome({}, counts, "digest", "done", MOMENT))
+    attempt = attempts.Attempt(name, name, "ingest", {}, "config", "code", MOMENT)
+    attempts.commit(spark, location, attempt, since, attempts.Outcome({}, counts, "digest", "done", MOMENT))
 
 
 @pytest.fixture(scope="module")
 def sound(spark, new_ledger, tmp_path_factory):
     """One committed attempt of one snapshot, one that never committed."""
     location = new_ledger(tmp_path_factory.mktemp("doctor") / "sound")
-    runs.plan(spark, location, runs.Attempt("dead", "dead", "ingest", {}, "config", "code", MOMENT))
+    attempts.plan(spark, location, attempts.Attempt("dead", "dead", "ingest", {}, "config", "code", MOMENT))
     for name in ("good", "dead"):
         append(location, tables.GROUP_SNAPSHOTS, snapshot(spark, 7, 1), name)
         append(location, tables.MEMBER_SNAPSHOTS, member(spark, 7), name)

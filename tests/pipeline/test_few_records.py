@@ -11,11 +11,11 @@ from dataclasses import replace
 import pytest
 
 from groupledger.config.loading import CAPTURES
-from groupledger.core.log.plan import LogEnds
+from groupledger.core.log.read_plan import LogEnds
 from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline import ingest as ingesting
 from groupledger.pipeline.few_records import few_records
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sources import kafka_records
 from groupledger.sources.kafka_client import Address, ClusterState
 from groupledger.sources.kafka_records import StretchReader
@@ -103,10 +103,10 @@ def test_without_spark_all_is_equal(capture, new_workspace, monkeypatch):
             space.ingest(SOURCE)
             if cluster.step == 1:
                 late = space.ingest(space.source("late.jsonl", [json.dumps(cluster.late)]), run_id="late")
-                assert late.run.counts_out[runs.LATE_GROUPS] == 1
-        commits = runs.read_commits(space.spark, space.location).commits
+                assert late.run.counts_out[attempts.LATE_GROUPS] == 1
+        commits = attempts.read_commits(space.spark, space.location).commits
         told = [replace(each, attempt_id="") for each in commits]
-        digests = [run.result_digest for run in runs.history(space.spark, space.location)]
+        digests = [run.result_digest for run in attempts.history(space.spark, space.location)]
         found.append((told, digests, {table.name: space.rows(table) for table in (LOG_RECORDS, *FACTS)}))
     *listed, third, fourth = taken
     assert listed == [None, None, None], "topics were listed twice; the late record came from a file"

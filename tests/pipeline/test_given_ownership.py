@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import SourceSettings
 from groupledger.sinks.current import current

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
 from groupledger.core.moments import from_millis

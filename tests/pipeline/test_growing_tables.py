@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from groupledger.config import SourceSettings
 from groupledger.config.loading import CAPTURES
 from groupledger.pipeline.reading import last_mark
-from groupledger.sinks import runs
-from groupledger.sinks.runs import Commit
+from groupledger.sinks import attempts
+from groupledger.sinks.attempts import Commit
 from groupledger.sources.delta_growth import url_of
 from groupledger.sources.opening import SourceFault
 from groupledger.tables import LOG_RECORDS
@@ -57,7 +57,7 @@ def test_a_delta_table_costs_its_new_rows_only(spark, workspace):
     assert counted(workspace.ingest(source)) == (len(LINES) - 590 + OTHERS, 10, OTHERS)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)
     assert workspace.ingest(source).nothing_new
-    assert [commit.sequence for commit in runs.read_commits(spark, workspace.location).commits] == [1, 2, 3]
+    assert [commit.sequence for commit in attempts.read_commits(spark, workspace.location).commits] == [1, 2, 3]
 
 
 @pytest.mark.long
@@ -75,10 +75,10 @@ def test_two_readers_of_one_table_and_one_that_dies_count_each_row_once(spark, w
         assert counted(workspace.ingest(source)) == (100 + 2 * OTHERS, 0, 2 * OTHERS)
         bronze(spark, piece(400, 500)).mode("append").save(path)
 
-    with pytest.raises(runs.WriteConflict):
+    with pytest.raises(attempts.WriteConflict):
         workspace.ingest(source, beside=grown_and_read)
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "commit", _died)
+        patched.setattr(attempts, "commit", _died)
         with pytest.raises(ConnectionAbortedError):
             workspace.ingest(source)
     assert counted(workspace.ingest(source)) == (100 + OTHERS, 0, OTHERS)
@@ -86,7 +86,7 @@ def test_two_readers_of_one_table_and_one_that_dies_count_each_row_once(spark, w
     assert len(workspace.rows(LOG_RECORDS)) == 500
     versions = [
         last_mark(
-            runs.read_commits(spark, workspace.location).commits[:number], "edge", f"{source.kind} {source.place}"
+            attempts.read_commits(spark, workspace.location).commits[:number], "edge", f"{source.kind} {source.place}"
         )["version"]
         for number in (1, 2, 3)
     ]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from groupledger.answers.listings import clusters, coverage, findings, groups, quarantine, runs
+from groupledger.answers.at_a_glance import clusters, coverage, findings, groups, quarantine, runs
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import LimitSettings, SourceSettings
 from groupledger.core.log.input_codes import LATEST_MS

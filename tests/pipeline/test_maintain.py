@@ -15,8 +15,8 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import append as appending
-from groupledger.sinks import runs
-from groupledger.sinks.runs import WriteConflict
+from groupledger.sinks import attempts
+from groupledger.sinks.attempts import WriteConflict
 from tests.pipeline.ledgers import invocation
 from tests.pipeline.test_ingest import LINES, TOPICS, facts
 
@@ -50,7 +50,7 @@ def killed_ingest(space, monkeypatch, *sources):
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "commit", die)
+        patched.setattr(attempts, "commit", die)
         with pytest.raises(Killed):
             space.ingest(*sources)
 
@@ -94,14 +94,14 @@ def test_a_maintain_at_any_boundary_of_a_run_changes_nothing(workspace, monkeypa
         written.append(table.name)
         return append(location, table, *rest)
 
-    commit = runs.commit
+    commit = attempts.commit
 
     def maintain_then_commit(*arguments):
         kept.append(upkeep(workspace, of=TOUCHED))
         return commit(*arguments)
 
     monkeypatch.setattr(ingesting, "append", append_then_maintain)
-    monkeypatch.setattr(runs, "commit", maintain_then_commit)
+    monkeypatch.setattr(attempts, "commit", maintain_then_commit)
     summary = workspace.ingest(TOPICS, workspace.source("log.jsonl", FEW))
     assert len(kept) == 3
     assert summary.run.verdict == "done"
@@ -110,14 +110,14 @@ def test_a_maintain_at_any_boundary_of_a_run_changes_nothing(workspace, monkeypa
 
 @pytest.mark.long
 def test_an_attempt_that_is_given_up_while_it_lives_cannot_commit(workspace, monkeypatch):
-    commit = runs.commit
+    commit = attempts.commit
 
     def maintain_then_commit(*arguments):
         assert upkeep(workspace, hours=25).given_up == 1
         return commit(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "commit", maintain_then_commit)
+        patched.setattr(attempts, "commit", maintain_then_commit)
         with pytest.raises(WriteConflict, match=r"was given up by `groupledger maintain`.*run it again"):
             workspace.ingest(TOPICS, run_id="slow")
     assert stored(workspace)["topic_snapshots"] == 0
@@ -127,8 +127,8 @@ def test_an_attempt_that_is_given_up_while_it_lives_cannot_commit(workspace, mon
 @pytest.mark.long
 def test_an_attempt_that_committed_is_not_given_up(workspace):
     workspace.ingest(TOPICS)
-    assert runs.give_up(workspace.spark, workspace.location, BEGAN + timedelta(days=400), BEGAN) == 0
-    assert runs.given_up(workspace.spark, workspace.location) == set()
+    assert attempts.give_up(workspace.spark, workspace.location, BEGAN + timedelta(days=400), BEGAN) == 0
+    assert attempts.given_up(workspace.spark, workspace.location) == set()
 
 
 @pytest.mark.long
@@ -142,7 +142,7 @@ def test_of_two_maintains_one_is_told_to_come_back(workspace, monkeypatch):
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(runs, "give_up", lambda *_: patched.undo() or second())
+        patched.setattr(attempts, "give_up", lambda *_: patched.undo() or second())
         with pytest.raises(Killed):
             upkeep(workspace)
     assert upkeep(workspace, attempt_id="fourth").attempt_id == "fourth", "a lease is given back"

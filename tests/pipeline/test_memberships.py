@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
 from groupledger.pipeline.frames_in import Frames, ingest_frames, write_assigned

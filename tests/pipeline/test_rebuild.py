@@ -14,8 +14,8 @@ from groupledger.config.loading import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.sinks import runs
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks import attempts
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import (
     CALLBACKS,
     GROUP_SNAPSHOTS,
@@ -44,7 +44,7 @@ def filled(new_workspace):
     """An attempt that died before its commit, then the same run with a line more; then the calls of its groups."""
     space = new_workspace("filled")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "commit", _die)
+        patch.setattr(attempts, "commit", _die)
         with pytest.raises(Died):
             space.ingest(TOPICS, space.source("log.jsonl", LINES[:-1]), run_id="nightly")
     summary = space.ingest(TOPICS, space.source("log.jsonl", [*LINES, '{"off']), run_id="nightly", limits=LIMITS)

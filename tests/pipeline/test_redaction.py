@@ -15,8 +15,8 @@ from groupledger.pipeline.assign import assign
 from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.maintain import BYTES, NAMES, TEXTS, maintain
 from groupledger.pipeline.rebuild import rebuild
+from groupledger.sinks.attempts import WriteConflict
 from groupledger.sinks.current import current
-from groupledger.sinks.runs import WriteConflict
 from groupledger.tables import columns as c
 from tests.pipeline.ledgers import invocation
 from tests.pipeline.test_ingest import LINES, TOPICS, facts

@@ -7,7 +7,7 @@ import pytest
 from groupledger.config import RetentionSettings
 from groupledger.config.settings import RETAINED
 from groupledger.pipeline.past import due
-from groupledger.sinks import runs, upkeep
+from groupledger.sinks import attempts, upkeep
 from groupledger.tables import BY_NAME, GROUP_HEADS, RUNS, TABLES
 from tests.sinks.test_current import MOMENT, place
 
@@ -22,14 +22,14 @@ UNSEEN = {"assignments": ["assign-gone"], "rebalances": ["assign-gone"], "group_
 @pytest.mark.long
 @pytest.mark.spark
 def test_an_attempt_s_rows_are_due_once_they_are_old_and_none_is_seen(spark, place):
-    stored, seen = upkeep.stored(spark, place), runs.read_commits(spark, place)
+    stored, seen = upkeep.stored(spark, place), attempts.read_commits(spark, place)
     settings = [RetentionSettings(table=name, days=3) for name in RETIRED]
     assert due(spark, place, settings, stored, seen, MOMENT + timedelta(days=2)) == {}
     found = due(spark, place, settings, stored, seen, MOMENT + timedelta(days=4))
     assert set(found.pop("quarantine")) >= QUARANTINED
     assert found == UNSEEN
     hidden = [commit for commit in seen.commits if commit.attempt_id != "assign-1"]
-    newest = runs.LedgerView(tuple(hidden))
+    newest = attempts.LedgerView(tuple(hidden))
     found = due(spark, place, settings[2:4], stored, newest, MOMENT + timedelta(days=4))
     assert found == {name: ["assign-1", "assign-gone"] for name in RETIRED[2:4]}, "no reader sees a row of them"
 

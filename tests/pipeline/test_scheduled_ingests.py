@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from groupledger.config.loading import CAPTURES
 from groupledger.pipeline import few_records
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS
 
 LINES = gzip.decompress((CAPTURES / "edge" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
@@ -53,7 +53,7 @@ def test_files_are_gathered_before_they_are_many(workspace, monkeypatch):
             assert files == (number + 1 if number < 3 else 2), "three were made one, and one was added"
         left = before & files_of(workspace, LOG_RECORDS)
         assert left == (set() if len(before) > 2 else before), "more than two were gathered, and no fewer"
-    commits = runs.read_commits(workspace.spark, workspace.location).commits
+    commits = attempts.read_commits(workspace.spark, workspace.location).commits
     assert heads == sum(commit.counts_out[GROUP_HEADS.name] for commit in commits)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)
 
@@ -70,5 +70,5 @@ def test_new_offsets_are_taken_without_a_look_at_old_records(workspace):
     (account,) = again.accounts
     assert (account.records, account.duplicates) == (len(second) + 40, len(second) + 40)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)
-    seen = runs.read_commits(workspace.spark, workspace.location)
+    seen = attempts.read_commits(workspace.spark, workspace.location)
     assert [bool(commit.read) for commit in seen.commits] == [True, True, False]

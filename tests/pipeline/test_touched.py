@@ -23,7 +23,7 @@ from groupledger.pipeline.assign import assign
 from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.location import LedgerLocation
 from groupledger.tables import (
     ASSIGNMENTS,
@@ -148,11 +148,11 @@ def test_nothing_new_is_the_run_that_computed_it_whatever_it_is_called(filled):
     space, first = filled
     second = computed(space, run_id="hourly-1")
     assert second.since_run == first.run_id
-    before = runs.read_commits(space.spark, space.location).sequence, results(space)
+    before = attempts.read_commits(space.spark, space.location).sequence, results(space)
     for name in ("hourly-2", None, "hourly-1"):
         again = computed(space, run_id=name)
         assert (again.already_committed, again.run_id, again.groups_in) == (True, "hourly-1", second.groups_in)
-    assert (runs.read_commits(space.spark, space.location).sequence, results(space)) == before
+    assert (attempts.read_commits(space.spark, space.location).sequence, results(space)) == before
 
 
 def test_every_group_is_computed_on_demand(filled):
@@ -175,7 +175,7 @@ def test_a_run_that_was_killed_before_its_commit_leaves_its_groups_to_the_next(f
         raise Died
 
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "commit", die)
+        patch.setattr(attempts, "commit", die)
         with pytest.raises(Died):
             computed(space)
     maintain(space.spark, space.location, config_of(space), invocation())
@@ -187,36 +187,36 @@ def test_a_run_that_was_killed_before_its_commit_leaves_its_groups_to_the_next(f
 def test_of_two_at_once_the_first_to_commit_counts(filled, monkeypatch):
     """Of the same name it is one run; under other names the second one has to start again, and finds nothing new."""
     space, _ = filled
-    plan = runs.plan
+    plan = attempts.plan
 
     def overtaken_by(run_id):
         def planned(*arguments):
             plan(*arguments)
-            monkeypatch.setattr(runs, "plan", plan)
+            monkeypatch.setattr(attempts, "plan", plan)
             computed(space, run_id=run_id)
 
-        monkeypatch.setattr(runs, "plan", planned)
+        monkeypatch.setattr(attempts, "plan", planned)
 
     overtaken_by(None)
     second = computed(space)
     assert (second.already_committed, second.groups_in > 0) == (True, True)
     space.ingest(space.source("3.jsonl", EARLY[330:350]), buckets=2)
     overtaken_by("hourly-1")
-    with pytest.raises(runs.WriteConflict):
+    with pytest.raises(attempts.WriteConflict):
         computed(space, run_id="hourly-2")
     assert computed(space, run_id="hourly-2").run_id == "hourly-1"
 
 
 def test_facts_that_come_while_a_run_computes_are_the_next_ones(filled, tmp_path, monkeypatch):
     space, _ = filled
-    plan = runs.plan
+    plan = attempts.plan
 
     def overtaken(*arguments):
         plan(*arguments)
-        monkeypatch.setattr(runs, "plan", plan)
+        monkeypatch.setattr(attempts, "plan", plan)
         space.ingest(space.source("3.jsonl", EARLY[330:350]), buckets=2)
 
-    monkeypatch.setattr(runs, "plan", overtaken)
+    monkeypatch.setattr(attempts, "plan", overtaken)
     second = computed(space)
     third = as_if_whole(space, tmp_path / "whole")
     assert third.since_run == second.run_id

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 from groupledger.core.faults import Fault
 from groupledger.pipeline import frames
-from groupledger.sinks.ledger import LedgerFault
+from groupledger.sinks.ledger_tables import LedgerFault
 
 
 class NotFound(AnalysisException):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from arro3.core import Table
 from pyspark.sql.types import ArrayType, BooleanType, StringType, TimestampType
 
-from groupledger.answers.rows import filled
+from groupledger.answers.queries import filled
 from groupledger.pipeline.frames import LedgerFrames, in_spark
 from groupledger.tables import BY_NAME
 from groupledger.tables.sql_text import literal

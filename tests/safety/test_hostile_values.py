@@ -11,9 +11,9 @@ from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSet
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.maintain import maintain
-from groupledger.sinks import runs, upkeep
+from groupledger.sinks import attempts, upkeep
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, RUNS
 from groupledger.tables import columns as c
 from tests.pipeline.ledgers import invocation
@@ -76,8 +76,8 @@ def test_hostile_values_stay_values(spark, new_ledger, tmp_path, source, monkeyp
     assert "ASSIGNED" not in named.outcomes, "no recorded name is one of our assignors, and none is looked for"
     groups = current(spark, place, REBALANCES).where(F.col(c.SCENARIO) == "range").select(c.GROUP_ID).collect()
     assert sorted(row[0] for row in groups) == sorted(HOSTILE)
-    attempt = runs.Attempt("'; --", "`'\"\\ --", "ingest", {}, "config", "code", invocation().now())
-    runs.plan(spark, place, attempt)
+    attempt = attempts.Attempt("'; --", "`'\"\\ --", "ingest", {}, "config", "code", invocation().now())
+    attempts.plan(spark, place, attempt)
     assert upkeep.remove(spark, place, COVERAGE, HOSTILE) == 0
     maintain(spark, place, by_name, invocation(), [COVERAGE], redact=True)
     members = [row[0] for row in current(spark, place, MEMBER_SNAPSHOTS).select(c.MEMBER_ID).collect()]

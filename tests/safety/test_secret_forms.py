@@ -20,7 +20,7 @@ from groupledger.config import ConfigFault, parse
 from groupledger.core import secrets
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import HIDDEN, remember, secrets_in, without_secrets, without_values
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 
 VALUES = [
     "wJalrXUtnFEMI/K7MDENG+bPxRfiCY1=",

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from groupledger.core.log import segments
 from groupledger.core.log.record_batches import RecordColumns
 from groupledger.core.log.segments import Damage, LogReader, Segment
-from groupledger.sources.segments import decompressed
+from groupledger.sources.segment_files import decompressed
 
 
 @dataclass(frozen=True)

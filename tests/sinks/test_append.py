@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from groupledger.core.digest import rows_digest
 from groupledger.sinks import append as append_module
 from groupledger.sinks.append import append, digests
-from groupledger.sinks.ledger import LedgerLocation, ddl
+from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 

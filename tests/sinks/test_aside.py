@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sinks.upkeep import NOTE, erase, folder_of, move_aside, set_aside
 from groupledger.tables import GROUP_SNAPSHOTS, QUARANTINE
 

@@ -14,9 +14,9 @@ from typing import Any, cast
 import pytest
 
 from groupledger.sinks import changes, locks
-from groupledger.sinks.ledger import LedgerLocation, ddl, init
+from groupledger.sinks.ledger_tables import LedgerLocation, ddl, init
 from groupledger.sinks.location import local_folder
-from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
+from groupledger.sinks.spark_errors import LedgerRefusal, WriteConflict
 from groupledger.tables import QUARANTINE, RUNS, TABLES
 
 SOURCE = Path(changes.__file__).parents[1]

@@ -8,9 +8,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
 from groupledger.core.faults import Fault
-from groupledger.sinks import changes, commit_log, runs
+from groupledger.sinks import attempts, changes, commit_log
 from groupledger.sinks.commit_log import FolderCommitLog, SparkCommitLog, itself
-from groupledger.sinks.ledger import LedgerLocation, check, ddl
+from groupledger.sinks.ledger_tables import LedgerLocation, check, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
 from tests.sinks.test_ledger import ODD_FOLDERS
@@ -40,10 +40,14 @@ def test_no_query_of_spark_is_run_for_a_run(spark, place):
     before = queries.executionsCount()
     check(spark, place)
     first = attempt("run", "a")
-    runs.plan(spark, place, first)
-    run = runs.commit(spark, place, first, 0, OUTCOME)
-    assert runs.read_commits(spark, place, "run").committed == run
-    assert (runs.given_up(spark, place), runs.removals(spark, place), runs.history(spark, place)) == (set(), {}, (run,))
+    attempts.plan(spark, place, first)
+    run = attempts.commit(spark, place, first, 0, OUTCOME)
+    assert attempts.read_commits(spark, place, "run").committed == run
+    assert (attempts.given_up(spark, place), attempts.removals(spark, place), attempts.history(spark, place)) == (
+        set(),
+        {},
+        (run,),
+    )
     assert queries.executionsCount() == before
 
 
@@ -54,20 +58,20 @@ def test_a_folder_may_have_any_name(spark, tmp_path, folder):
     by_spark = SparkCommitLog(spark, location)  # delta-rs decodes a percent sign
     expected = by_spark if "%" in folder else FolderCommitLog(tmp_path / folder / RUNS.name)
     assert commit_log.commit_log(spark, location) == expected
-    runs.commit(spark, location, attempt("run", "a"), 0, OUTCOME)
+    attempts.commit(spark, location, attempt("run", "a"), 0, OUTCOME)
     assert committed(spark, location) == [(1, "run", "a")]
 
 
 def test_spark_and_delta_rs_read_the_same_of_each_other_s_rows(spark, place, monkeypatch):
     first, second = attempt("run-1", "a-1", ("dev/log",)), attempt("run-2", "a-2", ("dev/log", "dev/topics"))
-    runs.plan(spark, place, first)
-    runs.commit(spark, place, first, 0, OUTCOME)
+    attempts.plan(spark, place, first)
+    attempts.commit(spark, place, first, 0, OUTCOME)
     with monkeypatch.context() as older:
         by_spark(older)
-        runs.plan(spark, place, second)
-        runs.commit(spark, place, second, 1, OUTCOME)
-        told = runs.history(spark, place), runs.read_commits(spark, place, "run-1")
-    assert (runs.history(spark, place), runs.read_commits(spark, place, "run-1")) == told
+        attempts.plan(spark, place, second)
+        attempts.commit(spark, place, second, 1, OUTCOME)
+        told = attempts.history(spark, place), attempts.read_commits(spark, place, "run-1")
+    assert (attempts.history(spark, place), attempts.read_commits(spark, place, "run-1")) == told
     assert [run.run_id for run in told[0]] == ["run-1", "run-2"]
 
 
@@ -77,8 +81,8 @@ def test_writers_of_both_kinds_count_one_after_another(spark, place):
     def numbers(log, names):
         for name in names:
             number = 1
-            while not log.compare_and_set(runs.committed_row(attempt(name, name), number, OUTCOME)):
-                number = runs.read_commits(spark, place).sequence + 1
+            while not log.compare_and_set(attempts.committed_row(attempt(name, name), number, OUTCOME)):
+                number = attempts.read_commits(spark, place).sequence + 1
             yield number
 
     older = SparkCommitLog(spark, place), ("a", "b", "c")
@@ -91,8 +95,8 @@ def test_writers_of_both_kinds_count_one_after_another(spark, place):
 
 def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place, monkeypatch):
     log = FolderCommitLog(folder_of(place))
-    runs.commit(spark, place, attempt("other", "a-0"), 0, OUTCOME)
-    mine = runs.committed_row(attempt("run", "a"), 2, OUTCOME)
+    attempts.commit(spark, place, attempt("other", "a-0"), 0, OUTCOME)
+    mine = attempts.committed_row(attempt("run", "a"), 2, OUTCOME)
 
     def overtaken(row, other):
         assert (row[c.RUN_ID], other[c.RUN_ID]) == ("run", "other")
@@ -103,7 +107,7 @@ def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place, monkeypat
     with monkeypatch.context() as patched:
         patched.setattr(commit_log, "bars", overtaken)
         assert log.compare_and_set(mine) is False
-    assert [row[c.RUN_ID] for row in log.read(itself, runs.COMMITTED)] == ["other", "other"]
+    assert [row[c.RUN_ID] for row in log.read(itself, attempts.COMMITTED)] == ["other", "other"]
     assert log.compare_and_set(mine) is True
 
 
@@ -121,7 +125,7 @@ def test_both_logs_keep_the_same_rows_out(spark, place, tmp_path, mine, other, k
     """The new row beside the other one; and the new one as given up beside it."""
 
     def ended(attempt_id, sequence, run_id):
-        row = runs.committed_row(attempt(run_id, attempt_id), sequence or 0, OUTCOME)
+        row = attempts.committed_row(attempt(run_id, attempt_id), sequence or 0, OUTCOME)
         return row if sequence else row | {c.STATUS: commit_log.GIVEN_UP, c.SEQUENCE: None}
 
     for new, out in zip((mine, (mine[0], None, mine[2])), kept_out, strict=True):
@@ -137,13 +141,13 @@ def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
     monkeypatch.setattr(commit_log, "MOST_FILES", 3)
     for number in range(1, 6):
         one = attempt(f"run-{number}", f"a-{number}")
-        runs.plan(spark, place, one)
-        runs.commit(spark, place, one, number - 1, OUTCOME)
+        attempts.plan(spark, place, one)
+        attempts.commit(spark, place, one, number - 1, OUTCOME)
     assert len(DeltaTable(str(folder_of(place))).file_uris()) == 4, "of each status one of four, and one"
-    planned = FolderCommitLog(folder_of(place)).read(itself, runs.PLANNED)
+    planned = FolderCommitLog(folder_of(place)).read(itself, attempts.PLANNED)
     assert sorted(row[c.RUN_ID] for row in planned) == [f"run-{number}" for number in range(1, 6)]
     assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
-    assert [run.sequence for run in runs.history(spark, place)] == [1, 2, 3, 4, 5]
+    assert [run.sequence for run in attempts.history(spark, place)] == [1, 2, 3, 4, 5]
 
 
 def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place, monkeypatch):
@@ -155,15 +159,15 @@ def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place
         return opening(path, **how)
 
     monkeypatch.setattr(parquet, "ParquetFile", noted)
-    first = runs.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
-    assert runs.history(spark, place) == runs.history(spark, place) == (first,)
+    first = attempts.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
+    assert attempts.history(spark, place) == attempts.history(spark, place) == (first,)
     [file] = opened
-    second = runs.commit(spark, place, attempt("run-2", "a-2"), 1, OUTCOME)
-    assert runs.history(spark, place) == (first, second)
+    second = attempts.commit(spark, place, attempt("run-2", "a-2"), 1, OUTCOME)
+    assert attempts.history(spark, place) == (first, second)
     assert [path == file for path in opened] == [True, False]
     file.write_bytes(b"PAR1")
     with pytest.raises(Fault, match="table runs is damaged"):
-        runs.history(spark, place)
+        attempts.history(spark, place)
 
 
 def killed(*_, **__):
@@ -174,12 +178,12 @@ def test_what_a_commit_left_that_was_killed_before_its_entry_harms_nobody(spark,
     with monkeypatch.context() as patch:
         patch.setattr(DeltaTable, "create_write_transaction", killed)
         with pytest.raises(KeyboardInterrupt):
-            runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+            attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     log = folder_of(place) / "_delta_log"
     (log / "00000000000000000001.json#1").write_text('{"add', encoding="ascii")
     assert list(folder_of(place).glob("*/*.parquet"))
-    assert runs.read_commits(spark, place).commits == ()
-    assert runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME).sequence == 1
+    assert attempts.read_commits(spark, place).commits == ()
+    assert attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME).sequence == 1
     assert committed(spark, place) == [(1, "run", "a")]
 
 
@@ -187,24 +191,24 @@ def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark
     name = place.identifier(RUNS)
     changes.run(spark, place, RUNS, f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     assert commit_log.commit_log(spark, place) == SparkCommitLog(spark, place)
-    runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+    attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     assert committed(spark, place) == [(1, "run", "a")]
 
 
 @pytest.mark.parametrize("damage", ["a byte", "all but the beginning"])
 def test_a_damaged_file_is_told_by_its_table(spark, place, damage):
-    runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+    attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     (file,) = folder_of(place).glob("*/*.parquet")
     content = bytearray(file.read_bytes())
     content[content.index(b"run")] ^= 1  # in a page of text: it would be read as another text
     file.write_bytes(content if damage == "a byte" else content[:4])
     with pytest.raises(Fault, match="table runs is damaged") as caught:
-        runs.read_commits(spark, place)
+        attempts.read_commits(spark, place)
     assert caught.value.code == "LEDGER_DAMAGED"
 
 
 def test_a_folder_that_cannot_be_written_is_told(spark, place):
     (folder_of(place) / "status=committed").write_text("in the way", encoding="ascii")
     with pytest.raises(Fault, match="the ledger cannot be written") as caught:
-        runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+        attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     assert caught.value.code == "LEDGER_UNWRITABLE"

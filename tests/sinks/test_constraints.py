@@ -21,14 +21,14 @@ from pyspark.sql.types import (
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.recorded import Certainty
 from groupledger.core.rebalance.findings import Severity
-from groupledger.engine.results import OUTCOMES
-from groupledger.sinks import runs
+from groupledger.engine.result_rows import OUTCOMES
+from groupledger.sinks import attempts
 from groupledger.sinks.append import append
 from groupledger.sinks.commit_log import ENDS
-from groupledger.sinks.ledger import LedgerLocation, constraints, create
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation, constraints, create
+from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.sinks.upkeep import LEASED
-from groupledger.sources import offsets_log, snapshot_tables, topic_listings
+from groupledger.sources import offsets_records, snapshot_tables, topic_listings
 from groupledger.sources.snapshot_tables import GROUP_TYPES
 from groupledger.tables import CONSTRAINTS, GROUP_SNAPSHOTS, REBALANCES, RUNS, TABLES
 from groupledger.tables import columns as c
@@ -47,12 +47,12 @@ PLAIN = {
 }
 WORDS = {
     "group_snapshots_group_type": GROUP_TYPES,
-    "quarantine_stage": (offsets_log.STAGE, "fold", topic_listings.STAGE, snapshot_tables.STAGE, "assign"),
+    "quarantine_stage": (offsets_records.STAGE, "fold", topic_listings.STAGE, snapshot_tables.STAGE, "assign"),
     "rebalances_outcome": OUTCOMES,
     "rebalances_protocol": ("EAGER", "COOPERATIVE"),
     "violations_severity": tuple(Severity),
     "callbacks_certainty": tuple(Certainty),
-    "runs_status": (runs.PLANNED, *ENDS, LEASED),
+    "runs_status": (attempts.PLANNED, *ENDS, LEASED),
 }
 BROKEN: dict[str, list[dict[str, Any]]] = {
     "log_records_position": [{c.OFFSET: -1}, {c.LOG_PARTITION: -1}],
@@ -69,7 +69,7 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
     "violations_partition": [{c.PARTITION: -1}],
     "callbacks_call_order": [{c.CALL_ORDER: -1}],
     "metrics_window": [{c.WINDOW_END: MOMENT}],
-    "runs_sequence": [{c.STATUS: runs.PLANNED}, {c.SEQUENCE: 0}, {c.SEQUENCE: None}],
+    "runs_sequence": [{c.STATUS: attempts.PLANNED}, {c.SEQUENCE: 0}, {c.SEQUENCE: None}],
 }
 
 
@@ -92,7 +92,7 @@ def row(table, least=False, **changes):
     """A row that breaks nothing but by `changes`; `least`: null wherever that is allowed."""
     values: dict[str, Any] = {f.name: None if least and f.nullable else PLAIN[type(f.dataType)] for f in table.schema}
     values |= {name: words[0] for name, words in worded(table).items()}
-    values |= {c.WINDOW_END: MOMENT + timedelta(hours=1), c.STATUS: runs.PLANNED if least else runs.COMMITTED}
+    values |= {c.WINDOW_END: MOMENT + timedelta(hours=1), c.STATUS: attempts.PLANNED if least else attempts.COMMITTED}
     return tuple((values | changes)[name] for name in table.columns)
 
 

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
 from groupledger import tables
-from groupledger.answers.rows import rows_of
+from groupledger.answers.queries import rows_of
 from groupledger.core.faults import Fault
 from groupledger.pipeline.frames import LedgerFrames, SparkReader
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.current import current
 from groupledger.tables import columns as c
 from groupledger.tables.views import CURRENT
@@ -152,16 +152,16 @@ def place(spark, new_ledger, tmp_path_factory):
     for name, config, rows_by_table in ATTEMPTS:
         for table, rows in rows_by_table.items():
             by_table.setdefault(table, []).extend(row | {c.ATTEMPT_ID: name} for row in rows)
-        attempt = runs.Attempt(
-            name, name, runs.CALLS if name.startswith("calls") else "kind", {}, config or "none", "code", MOMENT
+        attempt = attempts.Attempt(
+            name, name, attempts.CALLS if name.startswith("calls") else "kind", {}, config or "none", "code", MOMENT
         )
         if config is None:
-            runs.plan(spark, location, attempt)
+            attempts.plan(spark, location, attempt)
         else:
             again = sum(row[c.REFOLDED] for row in rows_by_table.get("group_heads", []))
             taken = {"dev/used.group_snapshots": 1} if name.startswith("derived") else {}
-            outcome = runs.Outcome(taken, {runs.LATE_GROUPS: again}, "digest", "done", MOMENT)
-            run = runs.commit(spark, location, attempt, sequence, outcome)
+            outcome = attempts.Outcome(taken, {attempts.LATE_GROUPS: again}, "digest", "done", MOMENT)
+            run = attempts.commit(spark, location, attempt, sequence, outcome)
             sequence = run.sequence
     for name, rows in by_table.items():
         write(spark, location, tables.BY_NAME[name], rows)
@@ -181,7 +181,9 @@ def shown(spark, place, name, *columns):
 
 @pytest.mark.long
 def test_where_nothing_was_folded_again_every_committed_fact_counts(spark, place):
-    commits = tuple(commit for commit in runs.read_commits(spark, place).commits if commit.attempt_id not in REFOLDS)
+    commits = tuple(
+        commit for commit in attempts.read_commits(spark, place).commits if commit.attempt_id not in REFOLDS
+    )
     rows = current(spark, place, tables.GROUP_SNAPSHOTS, commits).select(c.ATTEMPT_ID, c.OFFSET).collect()
     kept = {row for row in EXPECTED_FACTS if row[0] not in REFOLDS}
     replaced = {("ingest-1", 20), ("moved-1", 5), ("moved-1", 60)}

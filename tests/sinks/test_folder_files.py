@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import LedgerLocation, ddl
+from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.sinks.location import plain_table, rows_in_files
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from groupledger.core.ledger import VERSION_PROPERTY
-from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check, ddl, init
+from groupledger.core.ledger_version import VERSION_PROPERTY
+from groupledger.sinks.ledger_tables import LedgerFault, LedgerLocation, check, ddl, init
 from groupledger.tables import QUARANTINE, RUNS, SCHEMA_VERSION, TABLES
 from groupledger.tables.sql_text import literal, quoted
 

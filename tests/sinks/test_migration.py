@@ -9,9 +9,9 @@ from deltalake import DeltaTable
 
 from groupledger import tables
 from groupledger.pipeline.doctor import soundness
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check, init, migrate
+from groupledger.sinks.ledger_tables import LedgerFault, LedgerLocation, check, init, migrate
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES
 
 pytestmark = pytest.mark.spark
@@ -56,12 +56,12 @@ def test_it_is_refused_then_brought_forward(spark, old, tmp_path):
     assert migrate(spark, old) == {}
 
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    attempt = runs.Attempt("new", "new", "ingest", {}, "config", "code", now)
-    run = runs.commit(
-        spark, old, attempt, 3, runs.Outcome({}, {}, "digest", "done", now, removed={"quarantine": ["a"]})
+    attempt = attempts.Attempt("new", "new", "ingest", {}, "config", "code", now)
+    run = attempts.commit(
+        spark, old, attempt, 3, attempts.Outcome({}, {}, "digest", "done", now, removed={"quarantine": ["a"]})
     )
     assert run.sequence == 4
-    assert runs.removals(spark, old) == {"quarantine": {"a"}}
+    assert attempts.removals(spark, old) == {"quarantine": {"a"}}
     made = LedgerLocation(path=str(tmp_path / "made"))
     init(spark, made)
     for table in TABLES:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from groupledger.config import LedgerSettings
-from groupledger.sinks import ledger
-from groupledger.sinks.ledger import require_lasting_catalog, require_reachable
+from groupledger.sinks import ledger_tables
+from groupledger.sinks.ledger_tables import require_lasting_catalog, require_reachable
 from groupledger.sinks.location import LedgerFault, LedgerLocation
 
 LOCAL = ["local", "local[*]", "local-cluster[2,1,1024]"]
@@ -58,7 +58,7 @@ def test_the_configuration_says_that_a_mount_is_shared():
     assert not LedgerLocation.of(LedgerSettings(location="/nfs/l")).shared
 
 
-@pytest.mark.parametrize("opened", [ledger.init, ledger.check_for_writing])
+@pytest.mark.parametrize("opened", [ledger_tables.init, ledger_tables.check_for_writing])
 def test_it_is_refused_before_anything_is_asked_of_spark(opened):
     with pytest.raises(LedgerFault, match="a folder of this machine"):
         opened(session("yarn"), LedgerLocation(path="/data/ledger"))

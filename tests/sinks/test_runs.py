@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
+from groupledger.sinks.attempts import Attempt, Commit, Outcome, WriteConflict
 from groupledger.sinks.commit_log import FolderCommitLog, SparkCommitLog
-from groupledger.sinks.ledger import LedgerLocation, ddl
-from groupledger.sinks.runs import Attempt, Commit, Outcome, WriteConflict
+from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
 
@@ -40,28 +40,28 @@ def place(request, spark, tmp_path):
 
 
 def committed(spark, place):
-    rows = runs.committed_runs(spark, place).select(c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID).collect()
+    rows = attempts.committed_runs(spark, place).select(c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID).collect()
     return sorted(tuple(row) for row in rows)
 
 
 def short(run):
-    both = {field.name for field in fields(Commit)} & {field.name for field in fields(runs.Run)}
+    both = {field.name for field in fields(Commit)} & {field.name for field in fields(attempts.Run)}
     values = {name: getattr(run, name) for name in both}
-    return Commit(**values, read=run.inputs.get(runs.READ), facts_as_of=run.inputs.get(runs.FACTS_AS_OF))
+    return Commit(**values, read=run.inputs.get(attempts.READ), facts_as_of=run.inputs.get(attempts.FACTS_AS_OF))
 
 
 def test_a_run_is_planned_then_committed_then_read_back(spark, place):
     first = attempt("run-1", "a-1", guards=("dev/log",))
-    seen = runs.read_commits(spark, place, "run-1")
+    seen = attempts.read_commits(spark, place, "run-1")
     assert (seen.sequence, seen.commits, seen.committed, seen.last("dev/log")) == (0, (), None, None)
-    runs.plan(spark, place, first)
-    assert runs.read_commits(spark, place, "run-1") == seen, "a plan does not count"
-    run = runs.commit(spark, place, first, seen.sequence, OUTCOME)
-    later = runs.read_commits(spark, place, "run-1")
+    attempts.plan(spark, place, first)
+    assert attempts.read_commits(spark, place, "run-1") == seen, "a plan does not count"
+    run = attempts.commit(spark, place, first, seen.sequence, OUTCOME)
+    later = attempts.read_commits(spark, place, "run-1")
     assert (later.sequence, later.committed) == (1, run)
     assert later.last("dev/log") == later.commits[0] == short(run)
     assert later.last("dev") is None
-    assert runs.read_commits(spark, place, "run").committed is None
+    assert attempts.read_commits(spark, place, "run").committed is None
     assert (run.sequence, run.inputs, run.counts_in, run.guards) == (
         1,
         {"ends": {"0": 7}},
@@ -74,29 +74,29 @@ def test_a_run_is_planned_then_committed_then_read_back(spark, place):
 
 
 def test_a_committed_run_stays_as_it_is(spark, place):
-    first = runs.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
+    first = attempts.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
     for since in (0, 1):
-        again = runs.commit(spark, place, attempt("run-1", "a-2"), since, replace(OUTCOME, result_digest="other"))
+        again = attempts.commit(spark, place, attempt("run-1", "a-2"), since, replace(OUTCOME, result_digest="other"))
         assert again == first
     assert committed(spark, place) == [(1, "run-1", "a-1")]
 
 
 def test_a_run_id_is_of_one_command(spark, place):
-    runs.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
+    attempts.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
     mine = attempt("airflow-7", "a-2", kind="assign")
     words = "run id 'airflow-7' is that of a committed run of ingest; .* for assign, such as 'assign-airflow-7'"
-    for seen in (runs.read_commits(spark, place), runs.read_commits(spark, place, "airflow-7")):
+    for seen in (attempts.read_commits(spark, place), attempts.read_commits(spark, place, "airflow-7")):
         with pytest.raises(Fault, match=words) as caught:
-            runs.counted(spark, place, seen, mine)
+            attempts.counted(spark, place, seen, mine)
         assert caught.value.code == "RUN_ID_TAKEN"
     with pytest.raises(Fault, match=words):  # the name was taken while this one was at work
-        runs.commit(spark, place, mine, 0, OUTCOME)
+        attempts.commit(spark, place, mine, 0, OUTCOME)
     assert committed(spark, place) == [(1, "airflow-7", "a-1")]
 
 
 def test_commits_are_numbered_in_their_order(spark, place):
     for number in range(1, 4):
-        assert runs.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number
+        assert attempts.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number
     assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 4)]
 
 
@@ -110,22 +110,22 @@ GUARDED = [
 
 @pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
 def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
-    seen = runs.read_commits(spark, place, "mine")
-    runs.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
+    seen = attempts.read_commits(spark, place, "mine")
+    attempts.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
     if conflict:
         with pytest.raises(WriteConflict, match="read dev/log as of commit 0, and run 'theirs'") as caught:
-            runs.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME)
+            attempts.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME)
         assert caught.value.code == "WRITE_CONFLICT"
         assert isinstance(caught.value, Fault)
     else:
-        assert runs.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME).sequence == 2
+        assert attempts.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME).sequence == 2
     assert len(committed(spark, place)) == 2 - conflict
 
 
 def race(spark, place, attempts):
     def one(mine):
         try:
-            return runs.commit(spark, place, mine, 0, OUTCOME)
+            return attempts.commit(spark, place, mine, 0, OUTCOME)
         except WriteConflict as conflict:
             return conflict
 
@@ -156,7 +156,7 @@ def test_who_is_overtaken_for_ever_gives_up(spark, place, monkeypatch):
     for kind in (FolderCommitLog, SparkCommitLog):
         monkeypatch.setattr(kind, "compare_and_set", lambda *_: False)
     with pytest.raises(WriteConflict, match="10 other commits"):
-        runs.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+        attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
 
 
 HOSTILE = [
@@ -176,13 +176,13 @@ def test_no_value_is_taken_for_sql(spark, place):
     for number, text in enumerate(("'`\\;--", "{view} :name"), start=1):
         mine = replace(attempt(text, text, texts, kind=text), inputs=dict.fromkeys(texts, texts[0]))
         outcome = replace(OUTCOME, counts_in=dict.fromkeys(texts, 1), verdict="".join(texts))
-        run = runs.commit(spark, place, mine, number - 1, outcome)
-        seen = runs.read_commits(spark, place, text)
+        run = attempts.commit(spark, place, mine, number - 1, outcome)
+        seen = attempts.read_commits(spark, place, text)
         assert (seen.sequence, seen.committed) == (number, run)
         assert [seen.last(guard) for guard in texts] == [short(run)] * len(texts)
 
 
 def test_any_other_failure_is_told_as_it_is(spark, tmp_path):
     with pytest.raises(Exception, match="runs") as caught:
-        runs.commit(spark, LedgerLocation(path=str(tmp_path)), attempt("run", "a"), 0, OUTCOME)
+        attempts.commit(spark, LedgerLocation(path=str(tmp_path)), attempt("run", "a"), 0, OUTCOME)
     assert not isinstance(caught.value, WriteConflict)

@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 from groupledger.sinks import locks
-from groupledger.sinks.refusals import WriteConflict
+from groupledger.sinks.spark_errors import WriteConflict
 
 FOLLOWER = """
 import sys, time

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from groupledger.core.log.plan import OffsetRange
-from groupledger.sources import kafka_log, offsets_log
+from groupledger.core.log.read_plan import OffsetRange
+from groupledger.sources import kafka_log, offsets_records
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import BATCH, StretchReader
-from groupledger.sources.offsets_log import named_group, without_spark
+from groupledger.sources.offsets_records import named_group, without_spark
 
 KEYS = [
     None,
@@ -44,7 +44,7 @@ def stretches(keys=KEYS, times=TIMES, values=VALUES):
 def test_records_are_those_of_spark(spark):
     found = stretches()
     frame = spark.createDataFrame(found, kafka_log.FIELDS)
-    rows = offsets_log.of_stretches(frame, "h:1", "c", [3]).good
+    rows = offsets_records.of_stretches(frame, "h:1", "c", [3]).good
     ours = without_spark(found, "c", 1_000)
     assert ours.column_names == rows.columns
     expected = [row.asDict() for row in rows.collect()]

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from groupledger.core.faults import Fault, kafka_fault
 from groupledger.core.log.lines import TOPIC
-from groupledger.core.log.plan import LogEnds
+from groupledger.core.log.read_plan import LogEnds
 from groupledger.core.secrets import remember
 from groupledger.sources.kafka_client import Address, Cluster, silence
 

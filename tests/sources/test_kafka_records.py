@@ -11,7 +11,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.log.plan import OffsetRange
+from groupledger.core.log.read_plan import OffsetRange
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_log import FIELDS, fault_of
 from groupledger.sources.kafka_records import BATCH, CONSUMER, StretchReader, batches

@@ -9,8 +9,8 @@ from pyspark import cloudpickle
 from pyspark.sql.types import StringType, StructField, StructType
 
 from groupledger.core.log.lines import OTHER_TOPIC, listed_topic, log_record, table_row
-from groupledger.sources import offsets_log, topic_listings
-from groupledger.sources.lines import BLOCK, FILE, FOLDER, VALUE, parsed
+from groupledger.sources import offsets_records, topic_listings
+from groupledger.sources.line_files import BLOCK, FILE, FOLDER, VALUE, parsed
 from groupledger.sources.opening import BLANK, PROBLEM
 
 RECORD = b'{"partition": 1, "offset": 2, "timestamp": 3, "key": "AAE=", "value": null}'
@@ -18,7 +18,7 @@ BARE = b'{"offset": 2, "timestamp": 3, "key": null}'
 COLUMNS = ["snapshot_id", "topic"]
 TEXTS = StructType([StructField(name, StringType()) for name in COLUMNS])
 FORMS = [
-    pytest.param(offsets_log.FIELDS, log_record, id="log"),
+    pytest.param(offsets_records.FIELDS, log_record, id="log"),
     pytest.param(topic_listings.FIELDS, listed_topic, id="listing"),
     pytest.param(TEXTS, partial(table_row, columns=COLUMNS), id="table"),
 ]
@@ -58,7 +58,7 @@ def test_every_line_is_one_row(fields, parser):
 
 
 def test_what_a_folder_says_stands_for_what_a_line_lacks():
-    first, second = rows_of(Lines(BARE, RECORD, folder='{"partition":3}'), offsets_log.FIELDS, log_record)
+    first, second = rows_of(Lines(BARE, RECORD, folder='{"partition":3}'), offsets_records.FIELDS, log_record)
     assert (first["partition"], second["partition"], first[PROBLEM]) == (3, 1, None)
 
 
@@ -74,12 +74,12 @@ def test_a_bad_line_is_told_with_its_file_and_number(fields, parser):
 
 def test_a_record_of_another_topic_has_no_place():
     line = b'{"topic": "orders", "partition": 1, "offset": 2, "timestamp": 3, "key": null, "value": null}'
-    (row,) = rows_of(Lines(line, places=[("file:///a.jsonl", 0)]), offsets_log.FIELDS, log_record)
+    (row,) = rows_of(Lines(line, places=[("file:///a.jsonl", 0)]), offsets_records.FIELDS, log_record)
     assert row[PROBLEM] == OTHER_TOPIC
 
 
 def test_a_file_whose_name_holds_a_secret_is_shown_without_it():
     lines: Any = Lines(b"{", places=[("file:///in/pa%20ss/a.jsonl", 0)])
-    read: Any = parsed(lines, offsets_log.FIELDS, log_record, {"/in/pa ss/a.jsonl": "/in/***/a.jsonl"})
+    read: Any = parsed(lines, offsets_records.FIELDS, log_record, {"/in/pa ss/a.jsonl": "/in/***/a.jsonl"})
     (row,) = read
     assert row[PROBLEM].startswith("MALFORMED_LINE: /in/***/a.jsonl, line 1: ")

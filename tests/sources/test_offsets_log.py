@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from groupledger.config.loading import CAPTURES
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
-from groupledger.sources import offsets_log
+from groupledger.sources import offsets_records
 from groupledger.sources.files import list_files, table_files
-from groupledger.sources.offsets_log import group_id
+from groupledger.sources.offsets_records import group_id
 from groupledger.sources.opening import SourceFault
 from groupledger.tables import LOG_RECORDS, QUARANTINE
 from groupledger.tables import columns as c
@@ -25,11 +25,11 @@ LINE = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE
 
 
 def read_json(spark, path, cluster_id):
-    return offsets_log.read_json(spark, list_files(spark, path), cluster_id)
+    return offsets_records.read_json(spark, list_files(spark, path), cluster_id)
 
 
 def read_table(spark, path, kind, cluster_id, **columns):
-    return offsets_log.read_table(spark, table_files(spark, path, kind), kind, cluster_id, columns)
+    return offsets_records.read_table(spark, table_files(spark, path, kind), kind, cluster_id, columns)
 
 
 def capture(name):
@@ -303,13 +303,13 @@ def test_offset_commits_are_left_out_on_request_and_counted(spark, tmp_path, kin
     path = tmp_path / "log"
     if kind == "jsonl":
         path.write_text("".join(f"{json.dumps({**line, 'value': None})}\n" for line in lines), encoding="utf-8")
-        rows = offsets_log.read_json(spark, list_files(spark, str(path)), "dev", offset_commits=False)
+        rows = offsets_records.read_json(spark, list_files(spark, str(path)), "dev", offset_commits=False)
     else:
         given = spark.createDataFrame(lines, "partition int, offset bigint, timestamp bigint, key string")
         key = F.unbase64("key") if kind == "bytes" else F.col("key")
         given.withColumns({"key": key, "value": F.lit(None).cast("binary")}).write.parquet(str(path))
         files = table_files(spark, str(path), "parquet")
-        rows = offsets_log.read_table(spark, files, "parquet", "dev", offset_commits=False)
+        rows = offsets_records.read_table(spark, files, "parquet", "dev", offset_commits=False)
     assert sorted(row[c.OFFSET] for row in rows.good.select(c.OFFSET).collect()) == [2, 3, 4, 5, 6]
     assert (rows.rejections(), [row[c.CODE] for row in rows.rejected.collect()]) == (1, ["BAD_OFFSET"])
     for arrived in (rows.arrivals.observed(), rows.arrivals.counted()):

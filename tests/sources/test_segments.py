@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.log.segments import LogReader, Segment
 from groupledger.sources.opening import ENTRIES, SourceFault
-from groupledger.sources.segments import (
+from groupledger.sources.segment_files import (
     BYTES_A_BATCH,
     ROWS_A_BATCH,
     arrow_batches,
@@ -94,7 +94,7 @@ def test_another_store_is_refused(path):
 
 def test_a_segment_that_may_not_be_read_is_named(tmp_path, monkeypatch):
     log_dirs(tmp_path, f"__consumer_offsets-0/{ZERO}")
-    monkeypatch.setattr("groupledger.sources.segments.os.access", lambda *_: False)
+    monkeypatch.setattr("groupledger.sources.segment_files.os.access", lambda *_: False)
     with pytest.raises(SourceFault, match=f"{ZERO}: permission denied") as caught:
         list_segments(str(tmp_path))
     assert caught.value.code == "SOURCE_UNREADABLE"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import DeltaTable
 
-from groupledger.sinks.runs import COMMITTED
+from groupledger.sinks.attempts import COMMITTED
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS, TABLES
 from groupledger.tables import columns as c
 

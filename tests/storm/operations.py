@@ -13,11 +13,11 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.listings import findings, groups, runs
+from groupledger.answers.at_a_glance import findings, groups, runs
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli.exits import explained, foreign_errors
 from groupledger.core.faults import Fault
-from groupledger.core.ledger import VERSION_PROPERTY
+from groupledger.core.ledger_version import VERSION_PROPERTY
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.pipeline.ingest import ingest
@@ -25,7 +25,7 @@ from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import changes
-from groupledger.sinks.ledger import LedgerLocation, migrate
+from groupledger.sinks.ledger_tables import LedgerLocation, migrate
 from groupledger.tables import METRICS, SCHEMA_VERSION
 from groupledger.tables.sql_text import literal
 from tests.storm.sources import ASSIGNS, Sources

@@ -23,7 +23,7 @@ from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import NAMES, maintain
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.sinks.ledger import LedgerLocation, init, migrate
+from groupledger.sinks.ledger_tables import LedgerLocation, init, migrate
 from groupledger.tables import GROUP_HEADS, MEMBER_SNAPSHOTS, RUNS, TABLES, Table
 from groupledger.tables import columns as c
 from tests.faults.story import Content

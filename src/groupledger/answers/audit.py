@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from itertools import groupby, starmap
 from typing import TYPE_CHECKING
 
-from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, shown
+from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.joins import SharedId, shared_ids, takeovers
 from groupledger.answers.names import require_topics
+from groupledger.answers.queries import MOST_ASKED, by_group, from_row, group_of, of_snapshots, one_of, records, steps
 from groupledger.answers.reader import ingest_findings
 from groupledger.answers.rebalance_causes import restless
-from groupledger.answers.rows import MOST_ASKED, by_group, from_row, group_of, of_snapshots, one_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.states import ASSIGNED, BASELINE, CONSUMER, SHARE, TARGET, listings, loads, measured
 from groupledger.answers.unowned import describe, unowned
@@ -36,7 +36,7 @@ from groupledger.core.text import length, stretch
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.states import MeasuredStates
     from groupledger.answers.unowned import Stretch

@@ -14,10 +14,10 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.generations import CLASSIC, assigned_by
-from groupledger.answers.rows import held
+from groupledger.answers.queries import held
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import NamedPartition, Record
+    from groupledger.answers.queries import NamedPartition, Record
 
 STREAMS = "stream"
 """The assignor of Kafka Streams in a classic group: a cooperative one, whatever its name."""

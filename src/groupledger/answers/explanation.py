@@ -7,10 +7,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.causes import GENERATION, CauseKind, Moved, moved, unowned
-from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC, Selection, anchor, choose, cluster_of, snapshots_of
 from groupledger.answers.names import require_scenario
+from groupledger.answers.queries import exactly, from_row, held, matching, one_of, partitions, records, steps
 from groupledger.answers.reach import moments
 from groupledger.answers.rebalance import MemberMove, Rebalance, moves, rebalance, with_states
 from groupledger.answers.rebalance_causes import (
@@ -20,7 +21,6 @@ from groupledger.answers.rebalance_causes import (
     with_coordinator,
     with_departures,
 )
-from groupledger.answers.rows import exactly, from_row, held, matching, one_of, partitions, records, steps
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import BASELINE, assigned_ids, states
 from groupledger.answers.unowned import unowned_partitions
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from groupledger.answers.causes import Cause, Side
+    from groupledger.answers.queries import NamedPartition, Reader, Record, Value
     from groupledger.answers.rebalance import Result
-    from groupledger.answers.rows import NamedPartition, Reader, Record, Value
     from groupledger.answers.states import States
     from groupledger.core.moments import Point
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
+from groupledger.answers.queries import group_of, newest, records
 from groupledger.answers.reach import known, recorded_spans
-from groupledger.answers.rows import group_of, newest, records
 from groupledger.answers.scope import scope
 from groupledger.answers.storms import counted_rebalances, rebalances_compared
 from groupledger.answers.unowned import unowned_partitions
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.audit import Found
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope, Scope
 
 ALL = 10**9

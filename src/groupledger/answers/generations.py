@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.names import unknown_group
-from groupledger.answers.rows import from_row, matching, records, steps
+from groupledger.answers.queries import from_row, matching, records, steps
 from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Record, Value
+    from groupledger.answers.queries import Reader, Record, Value
 
 GENERATIONS_NAMED = 12
 CLASSIC = "classic"

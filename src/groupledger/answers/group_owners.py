@@ -8,7 +8,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import from_row, newest, of_snapshots, one_of, partitions, records, steps
+from groupledger.answers.queries import from_row, newest, of_snapshots, one_of, partitions, records, steps
 from groupledger.answers.states import ASSIGNED, loads, recorded, recorded_states
 from groupledger.answers.storms import counted_rebalances
 from groupledger.answers.tenures import spans
@@ -16,7 +16,7 @@ from groupledger.answers.tenures import spans
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record
     from groupledger.answers.scope import Scope
     from groupledger.answers.tenures import OwnerSpan
 

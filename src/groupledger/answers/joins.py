@@ -11,15 +11,15 @@ from operator import attrgetter, itemgetter
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.columns import CLUSTER, GROUP, WHEN, computed, listed, shown
-from groupledger.answers.rows import group_of, one_of, records, steps
+from groupledger.answers.queries import group_of, one_of, records, steps
 from groupledger.answers.scope import Scope, any_record, gaps, scope, why_empty
 from groupledger.answers.states import recorded, recorded_states
 from groupledger.core.text import length, stretch
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
 
 

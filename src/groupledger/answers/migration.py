@@ -9,10 +9,10 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from groupledger.answers.answer_columns import GROUP, listed, shown
 from groupledger.answers.causes import DELETED, CauseKind
-from groupledger.answers.columns import GROUP, listed, shown
 from groupledger.answers.generations import CLASSIC, assigned_by
-from groupledger.answers.rows import group_of, matching, one_of, records, steps
+from groupledger.answers.queries import group_of, matching, one_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.states import CONSUMER, recorded_states, states_of
 from groupledger.answers.tenures import spans
@@ -22,7 +22,7 @@ from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.states import States
 

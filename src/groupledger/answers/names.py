@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import alike, is_pattern, matching, of_groups, records
+from groupledger.answers.queries import alike, is_pattern, matching, of_groups, records
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.moments import iso
@@ -13,7 +13,7 @@ from groupledger.core.moments import iso
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.queries import Reader
 
 MOST_NAMED = 10
 NO_RECORD = "the ledger holds no record of a group yet: run `groupledger ingest` first"

@@ -12,15 +12,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import NO_RECORD, require_cluster
-from groupledger.answers.rows import matching, one_of, records
+from groupledger.answers.queries import matching, one_of, records
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import KNOWN, KnownUpTo, known_in, together
+from groupledger.core.log.read_plan import KNOWN, KnownUpTo, known_in, together
 from groupledger.core.moments import iso, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.queries import Reader, Value
     from groupledger.core.moments import Bound
 
 _WRITTEN = "FROM group_snapshots t"

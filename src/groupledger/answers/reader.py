@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arro3.core import DataType
 
-from groupledger.answers.rows import filled, require_query
+from groupledger.answers.queries import filled, require_query
 from groupledger.core.faults import Fault
-from groupledger.core.ledger import VERSION_PROPERTY, first_words, no_ledger, version_problem
+from groupledger.core.ledger_version import VERSION_PROPERTY, first_words, no_ledger, version_problem
 from groupledger.core.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from arro3.core import Table
     from deltalake import DeltaTable, QueryBuilder
 
-    from groupledger.answers.rows import Value
+    from groupledger.answers.queries import Value
 
 
 _RUNS = "runs"

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.causes import DELETED
-from groupledger.answers.columns import listed
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.rebalance_causes import restless
-from groupledger.answers.rows import (
+from groupledger.answers.queries import (
     MOST_ASKED,
     by_group,
     from_row,
@@ -22,13 +21,14 @@ from groupledger.answers.rows import (
     partitions,
     records,
 )
+from groupledger.answers.rebalance_causes import restless
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.states import CONSUMER, recorded
 from groupledger.answers.storms import busy
-from groupledger.answers.topics import life_at, lives_of
-from groupledger.core import conversion as c
-from groupledger.core.assignors.server.conversion import Converted, GroupBefore, MemberBefore
-from groupledger.core.conversion import BY_CODE, Readiness
+from groupledger.answers.topic_lives import life_at, lives_of
+from groupledger.core import obstacles as c
+from groupledger.core.assignors.server.across_conversion import Converted, GroupBefore, MemberBefore
+from groupledger.core.obstacles import BY_CODE, Readiness
 from groupledger.core.protocol.compatibility import (
     JAVA_WRITER,
     KAFKAS_ASSIGNORS,
@@ -49,15 +49,15 @@ from groupledger.core.wire.records import GroupMetadata
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, NamedPartition, Reader, Record
+    from groupledger.answers.queries import GroupKey, NamedPartition, Reader, Record
     from groupledger.answers.scope import RequestedScope
-    from groupledger.core.assignors.server.conversion import Owned
-    from groupledger.core.conversion import Effect, Obstacle
+    from groupledger.core.assignors.server.across_conversion import Owned
+    from groupledger.core.obstacles import Effect, Obstacle
 
 
 UNIFORM, RANGE = "uniform", "range"
 Convert = Callable[[str, Sequence[GroupBefore]], list[Converted]]
-"""`core.assignors.server.conversion.convert`, which loads the assignors."""
+"""`core.assignors.server.across_conversion.convert`, which loads the assignors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +395,7 @@ def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
     return found
 
 
-# What stands between one recorded group and KIP-848: `core.conversion`'s reasons, with the evidence of each.
+# What stands between one recorded group and KIP-848: `core.obstacles`'s reasons, with the evidence of each.
 
 KNOWN_ASSIGNORS = frozenset(name for each in LIBRARIES.values() for name in each.assignors)
 NAMED = 3

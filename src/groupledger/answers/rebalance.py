@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import computed, listed, shown
+from groupledger.answers.answer_columns import computed, listed, shown
 from groupledger.answers.generations import CLASSIC, Selection, select
-from groupledger.answers.ownership import absences
-from groupledger.answers.rows import from_row, group_of, held, matching, one_of, records
+from groupledger.answers.owners import absences
+from groupledger.answers.queries import from_row, group_of, held, matching, one_of, records
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of, spans
 from groupledger.answers.states import CONSUMER, states
 from groupledger.core.protocol.compatibility import libraries, named_writers
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.causes import Side
     from groupledger.answers.generations import OtherRebalance
-    from groupledger.answers.rows import NamedPartition, Reader, Record
+    from groupledger.answers.queries import NamedPartition, Reader, Record
     from groupledger.answers.states import States
 
 

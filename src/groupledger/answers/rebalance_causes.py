@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Cause, CauseKind
 from groupledger.answers.generations import CLASSIC
+from groupledger.answers.queries import group_of, matching, one_of, records, steps
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.rows import group_of, matching, one_of, records, steps
 from groupledger.answers.states import BASELINE, States, states_of
 from groupledger.answers.unowned import PATIENCE
 from groupledger.core.moments import iso
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
     from groupledger.core.wire.records import ClassicGroupMember
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from groupledger.answers.columns import listed
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.generations import cluster_of
 from groupledger.answers.names import commits_left_out
-from groupledger.answers.rows import matching, one_of, records
+from groupledger.answers.queries import matching, one_of, records
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.answers.states import BEGINS_LATE
 from groupledger.core.faults import Fault
+from groupledger.core.history.fold_rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, as_tuples
 from groupledger.core.history.group_log import read_group_log
-from groupledger.core.history.rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moments import from_millis, millis
 from groupledger.core.protocol.recorded import OffsetVerdict, TenureCommits, judge, tenures, with_commits
 from groupledger.core.protocol.recorded_clients import recorded_group, recorded_start
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.queries import Reader, Value
     from groupledger.core.history.group_log import RecordedLog
     from groupledger.core.protocol.recorded_clients import GroupStart, RecordedGroup
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.rows import group_of, records, steps
+from groupledger.answers.queries import group_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
 
 RECORDED = "recorded"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from groupledger.answers.names import NO_RECORD, require_cluster, unknown_group
+from groupledger.answers.queries import matching, of_groups, records
 from groupledger.answers.reach import known
-from groupledger.answers.rows import matching, of_groups, records
 from groupledger.answers.spoken import numbered
 from groupledger.core.faults import Fault
 from groupledger.core.moments import EPOCH, iso, placed
@@ -15,7 +15,7 @@ from groupledger.core.moments import EPOCH, iso, placed
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.rows import Query, Reader
+    from groupledger.answers.queries import Query, Reader
     from groupledger.core.moments import Bound
 
 WITHOUT_MEMBERS = "no record of this period is of a group with members"

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from groupledger.answers.columns import CLUSTER, GROUP, computed, listed, shown
+from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, listed, shown
 from groupledger.answers.group_owners import assigned, last_states
-from groupledger.answers.rows import from_row, one_of, records, steps
+from groupledger.answers.queries import from_row, one_of, records, steps
 from groupledger.answers.scope import Scope, scope, why_empty
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import loads
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.group_owners import AssignedMember
-    from groupledger.answers.rows import NamedPartition, Reader, Record
+    from groupledger.answers.queries import NamedPartition, Reader, Record
     from groupledger.answers.scope import RequestedScope
 
 

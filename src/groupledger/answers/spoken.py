@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.answers.causes import Cause
-    from groupledger.answers.rows import NamedPartition
+    from groupledger.answers.queries import NamedPartition
 
 NOBODY = "(nobody)"
 SERVER_DEFAULT = f"{DEFAULT_ASSIGNOR} (server default)"

@@ -20,15 +20,15 @@ from groupledger.answers.causes import (
     unowned,
 )
 from groupledger.answers.generations import CLASSIC
-from groupledger.answers.rows import MOST_ASKED, from_row, group_of, matching, one_of, records, steps
-from groupledger.answers.topics import TopicLife, life_at, lives_of
+from groupledger.answers.queries import MOST_ASKED, from_row, group_of, matching, one_of, records, steps
+from groupledger.answers.topic_lives import TopicLife, life_at, lives_of
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Counts
-    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
     from groupledger.answers.scope import Scope
 
 
@@ -258,7 +258,7 @@ RECORDED, TARGET = "recorded", "target"
 """Columns of a member: what it has, and what it is to have."""
 SHARE = "share"
 BEGINS_LATE = "history-begins-late"
-"""A gap of a group's history (`core.history.rows`, which loads the fold)."""
+"""A gap of a group's history (`core.history.fold_rows`, which loads the fold)."""
 ASSIGNED = (
     f"s.group_type IN ('{CLASSIC}', '{CONSUMER}') AND s.members > 0 AND s.complete "
     "AND coalesce(s.protocol_type, 'consumer') = 'consumer'"

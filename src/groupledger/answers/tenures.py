@@ -9,18 +9,18 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.columns import listed
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.names import require_names, unknown_topic
-from groupledger.answers.ownership import Changes, changes_of, generations, life_of, never_assigned, ownership
+from groupledger.answers.owners import Changes, changes_of, generations, life_of, never_assigned, ownership
 from groupledger.answers.reach import known, reaches
-from groupledger.answers.topics import topic_lives
+from groupledger.answers.topic_lives import topic_lives
 from groupledger.core.moments import EPOCH, iso
 
 if TYPE_CHECKING:
-    from groupledger.answers.ownership import Holding
+    from groupledger.answers.owners import Holding
+    from groupledger.answers.queries import Reader, Record
     from groupledger.answers.reach import Known
-    from groupledger.answers.rows import Reader, Record
-    from groupledger.answers.topics import TopicLife
+    from groupledger.answers.topic_lives import TopicLife
 
 
 @dataclass(frozen=True, slots=True)

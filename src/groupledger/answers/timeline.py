@@ -15,11 +15,10 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.columns import listed
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.generations import rebalance_states
 from groupledger.answers.names import require_names
-from groupledger.answers.rebalance_causes import StateChange, with_coordinators
-from groupledger.answers.rows import (
+from groupledger.answers.queries import (
     MOST_ASKED,
     alike,
     by_group,
@@ -30,6 +29,7 @@ from groupledger.answers.rows import (
     one_of,
     records,
 )
+from groupledger.answers.rebalance_causes import StateChange, with_coordinators
 from groupledger.answers.states import states
 from groupledger.core.moments import iso
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Cause, Moved
-    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
     from groupledger.answers.states import Difference
 
 

@@ -14,12 +14,11 @@ from itertools import pairwise, takewhile
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import listed
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names
-from groupledger.answers.ownership import life_of
-from groupledger.answers.reach import known, reaches
-from groupledger.answers.rows import (
+from groupledger.answers.owners import life_of
+from groupledger.answers.queries import (
     BY_ID,
     MOST_ASKED,
     by_group,
@@ -31,9 +30,10 @@ from groupledger.answers.rows import (
     records,
     steps,
 )
+from groupledger.answers.reach import known, reaches
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import begun_late, listings, measured, states, unseen_before
-from groupledger.answers.topics import life_at
+from groupledger.answers.topic_lives import life_at
 from groupledger.core.moments import iso, placed
 from groupledger.core.rebalance.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.text import length
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from groupledger.answers.causes import Side
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record
     from groupledger.answers.reach import Known
-    from groupledger.answers.rows import GroupKey, NamedPartition, Query, Reader, Record
     from groupledger.answers.scope import Scope
     from groupledger.answers.states import MeasuredStates, States
-    from groupledger.answers.topics import TopicLife
+    from groupledger.answers.topic_lives import TopicLife
     from groupledger.core.moments import Bound
 
 

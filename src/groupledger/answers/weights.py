@@ -11,7 +11,7 @@ import pyarrow as pa
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import NamedPartition
+    from groupledger.answers.queries import NamedPartition
 
 KEYS = ("topic", "partition")
 

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import listed
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
+from groupledger.answers.queries import matching, partitions, records
 from groupledger.answers.rebalance import MemberMove
-from groupledger.answers.rows import matching, partitions, records
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import CONSUMER, states
 from groupledger.core.faults import Fault
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.rows import NamedPartition, Reader, Record
+    from groupledger.answers.queries import NamedPartition, Reader, Record
     from groupledger.answers.states import States
 
 SERVER = "server-"

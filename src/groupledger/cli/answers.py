@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import Column, table
+from groupledger.answers.answer_columns import Column, table
 from groupledger.answers.names import NO_RECORD
 from groupledger.answers.rebalance import MemberMove, Rebalance
 from groupledger.answers.spoken import numbered
@@ -16,7 +16,7 @@ from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_w
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groupledger.answers.listings import Listing
+    from groupledger.answers.at_a_glance import Listing
     from groupledger.answers.rebalance import Result
     from groupledger.cli.output import Output
 

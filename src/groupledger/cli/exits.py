@@ -130,7 +130,7 @@ def foreign_errors() -> tuple[type[Exception], ...]:
     """Return exceptions that are not bugs of ours: errors of the machine, and of Spark if it was started."""
     if "pyspark.sql" not in sys.modules:
         return (OSError, ModuleNotFoundError)
-    from groupledger.sinks.refusals import ENGINE_ERRORS, JVM_GONE
+    from groupledger.sinks.spark_errors import ENGINE_ERRORS, JVM_GONE
 
     return (OSError, ModuleNotFoundError, *ENGINE_ERRORS, *JVM_GONE)
 
@@ -142,12 +142,12 @@ def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         where = f": {error.filename}" if error.filename else ""
         return Fault("NOT_POSSIBLE_HERE", f"{error.strerror or error}{where}; mend that, then run it again")
-    from groupledger.sinks.refusals import explained as known
-    from groupledger.sinks.refusals import is_bug, meaning
+    from groupledger.sinks.spark_errors import explained as known
+    from groupledger.sinks.spark_errors import is_bug, meaning
 
     if is_bug(error):
         return None
-    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.ledger_tables import LedgerLocation
 
     settings: LedgerSettings | None = meta.get(LEDGER)
     fault = known(error, LedgerLocation.of(settings) if settings else None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.columns import WIDE, Column
+from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.answers.spoken import NOBODY, spans
 from groupledger.cli.options import Job, read_time, takes_config
 from groupledger.cli.output import plain

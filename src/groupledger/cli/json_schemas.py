@@ -276,13 +276,13 @@ def _printed_class(named: str | Printed) -> Any:
 def _classes() -> dict[str, Any]:
     """Map every class and alias of the answers by name: their annotations name them without importing them."""
     from groupledger import answers
-    from groupledger.core import conversion
+    from groupledger.core import obstacles
     from groupledger.core.protocol import comparison
     from groupledger.core.rebalance import findings
 
     modules = [import_module(f"{answers.__name__}.{each.name}") for each in pkgutil.iter_modules(answers.__path__)]
     found: dict[str, Any] = {"datetime": datetime, "Mapping": Mapping}
-    for module in (*modules, conversion, findings, comparison):
+    for module in (*modules, obstacles, findings, comparison):
         own = {name: value for name, value in vars(module).items() if name[:1].isupper() and not name.isupper()}
         found |= {name: value for name, value in own.items() if getattr(value, "__module__", "") == module.__name__}
         found |= {name: value for name, value in own.items() if typing.get_origin(value) is tuple}

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
-from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
+from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import bound, parse, point
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from groupledger.core.moments import Bound, Point
     from groupledger.pipeline.frames import LedgerFrames, SparkReader
     from groupledger.pipeline.invocation import Invocation
-    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.ledger_tables import LedgerLocation
 
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ class Job:
         which file system a path without a scheme is on, a cluster's own settings decide.
         """
         from groupledger.answers.reader import folder_of
-        from groupledger.sinks.ledger import missing
+        from groupledger.sinks.ledger_tables import missing
         from groupledger.tables import RUNS
 
         location = self.config.ledger.location
@@ -135,7 +135,7 @@ class Job:
 
     def place(self) -> LedgerLocation:
         """Return the location of the ledger, which may not exist yet."""
-        from groupledger.sinks.ledger import LedgerLocation
+        from groupledger.sinks.ledger_tables import LedgerLocation
 
         return LedgerLocation.of(self.config.ledger)
 

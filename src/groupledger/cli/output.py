@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import WIDE
+from groupledger.answers.answer_columns import WIDE
 from groupledger.core.moments import iso
 from groupledger.core.secrets import without_values
 from groupledger.core.text import cell, json_text, visible
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from groupledger.answers.columns import Column
+    from groupledger.answers.answer_columns import Column
 
 
 class OutputClosedError(Exception):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.columns import Column
+from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from groupledger.cli.output import Output
-    from groupledger.core.protocol.migration import BounceStep, GroupClient, Hazard, MigrationRehearsal, StopAll
+    from groupledger.core.protocol.rolling_migration import BounceStep, GroupClient, Hazard, MigrationRehearsal, StopAll
 
 PARTITIONS_A_MEMBER = 3
 """For a topic whose partition count is unknown."""
@@ -105,7 +105,7 @@ def rehearsed(
     members: Sequence[GroupClient], topics: Mapping[str, int], wanted: str, *, single_bounce: bool = False
 ) -> MigrationRehearsal:
     """Rehearse both bounces, or a single one; a topic without a count in `topics` gets three partitions per member."""
-    from groupledger.core.protocol.migration import one_bounce, rehearse, two_bounces
+    from groupledger.core.protocol.rolling_migration import one_bounce, rehearse, two_bounces
 
     counts = {topic: topics.get(topic, PARTITIONS_A_MEMBER * len(members)) for each in members for topic in each.topics}
     return rehearse(members, one_bounce(wanted) if single_bounce else two_bounces(members, wanted), counts)
@@ -116,7 +116,7 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Group
     if not assignors and not clients:
         raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
     from groupledger.core.protocol.client_library import read_client_library
-    from groupledger.core.protocol.migration import GroupClient
+    from groupledger.core.protocol.rolling_migration import GroupClient
 
     members = [
         (library, at)

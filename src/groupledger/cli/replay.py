@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.columns import Column
+from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes_config, takes_scope
@@ -183,7 +183,7 @@ def _print_verified(output: Output, answer: Verification) -> None:
 
 def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
     from groupledger.core.faults import prints_to_stderr
-    from groupledger.listener.naming import find_listener
+    from groupledger.listener.listener_names import find_listener
 
     make = find_listener(listener)  # before anything is read
     with job.output.status("reading the group's history"):

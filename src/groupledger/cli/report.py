@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from groupledger.answers.columns import details, rows_in, table
+from groupledger.answers.answer_columns import details, rows_in, table
 from groupledger.answers.spoken import numbered
 from groupledger.cli.options import Job, takes_config, takes_scope
 from groupledger.cli.output import plain
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.joins import GroupJoins, StaticMember
     from groupledger.answers.migration import Migration, WayChange
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.queries import Reader
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.skew import RackShare, Skew, Weights
     from groupledger.answers.storms import Stickiness, Storm

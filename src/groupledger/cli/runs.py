@@ -211,7 +211,7 @@ def assign(
 
 def _make_ledger(job: Job, spark: SparkSession) -> None:
     """Create the ledger if it is missing: possibly only a cluster was named."""
-    from groupledger.sinks.ledger import init, require_lasting_catalog, stands
+    from groupledger.sinks.ledger_tables import init, require_lasting_catalog, stands
     from groupledger.tables import RUNS
 
     require_lasting_catalog(spark, job.place())
@@ -241,7 +241,7 @@ def _finished(job: Job, summary: IngestSummary | AssignSummary, result: Mapping[
 
 def _one_rejected(job: Job, attempt_id: str) -> str:
     """Return one of what a run rejected, with its reason; its file and line where it was a line."""
-    from groupledger.answers.listings import one_rejected
+    from groupledger.answers.at_a_glance import one_rejected
 
     found = one_rejected(job.reader(), attempt_id)
     return "" if found is None else f"; such as {found}"

@@ -15,7 +15,7 @@ from groupledger.core.moments import from_millis, iso
 
 if TYPE_CHECKING:
     from groupledger.cli.options import Job
-    from groupledger.core.custom.naming import CustomAssignor
+    from groupledger.core.custom.assignor_names import CustomAssignor
     from groupledger.core.protocol.recorded_clients import GroupStart
     from groupledger.listener import Entry
 
@@ -218,7 +218,7 @@ def rehearse_lines(
     from groupledger.core.protocol.script_json import read_line, refused_line, result_of
     from groupledger.core.text import json_text
     from groupledger.listener import rehearse
-    from groupledger.listener.naming import NOT_MADE, find_listener
+    from groupledger.listener.listener_names import NOT_MADE, find_listener
 
     make = find_listener(listener)
     for number, line in enumerate(lines, 1):

@@ -11,7 +11,7 @@ from groupledger.cli.options import Job, takes_config
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.queries import Reader
 
 _SCENARIO_ALONE = "--scenario goes with the history of a --group only"
 
@@ -92,16 +92,16 @@ def _question(
         raise click.UsageError(_SCENARIO_ALONE)
 
     def ask(reader: Reader) -> Any:
-        from groupledger.answers import listings, rebalance
+        from groupledger.answers import at_a_glance, rebalance
 
         if listing is not None:
-            return [getattr(listings, listing)(reader, limit, cluster, group)]
+            return [getattr(at_a_glance, listing)(reader, limit, cluster, group)]
         if group is None:
-            overview = listings.clusters(reader, limit), listings.groups(reader, limit, cluster)
-            return [*overview, listings.runs(reader, limit)]
+            overview = at_a_glance.clusters(reader, limit), at_a_glance.groups(reader, limit, cluster)
+            return [*overview, at_a_glance.runs(reader, limit)]
         if last or generation is not None:
             return rebalance.rebalance(reader, group, cluster, generation)
         name = scenario or default_scenario
-        return [listings.history(reader, group, cluster, name, limit, asked=scenario is not None)]
+        return [at_a_glance.history(reader, group, cluster, name, limit, asked=scenario is not None)]
 
     return ask

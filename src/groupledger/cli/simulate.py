@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from groupledger.answers.columns import Column
+from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, custom_assignors, file_of
 from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
-from groupledger.core.custom.group import CustomLimits
+from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.core.custom.naming import CustomAssignor
+    from groupledger.core.custom.assignor_names import CustomAssignor
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
     from groupledger.pipeline.grid import GridAnswer
@@ -127,7 +127,7 @@ def _compared(
 ) -> ScriptComparison:
     """Play every script of these files under the requested variants. Raises Fault("BAD_VARIANT")."""
     from groupledger.core.assignors import ASSIGNORS
-    from groupledger.core.custom.naming import by_every_name
+    from groupledger.core.custom.assignor_names import by_every_name
     from groupledger.core.protocol.comparison import BadScript, ScriptComparison, compare, read_variants
     from groupledger.core.protocol.script_json import read_line
 
@@ -425,7 +425,7 @@ def simulate(
             raise click.UsageError("--listener and --metrics go with scripts, not with --grid")
         compute_grid(grid)
         return
-    from groupledger.core.custom.naming import find_all
+    from groupledger.core.custom.assignor_names import find_all
 
     files: Iterable[ScriptLines] = read_files(scripts or (TEXT.convert("-", None, None),))
     found = find_all(custom, limits)

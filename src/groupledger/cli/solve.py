@@ -14,7 +14,7 @@ from groupledger.core.faults import Fault
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from groupledger.core.custom.group import CustomLimits
+    from groupledger.core.custom.custom_group import CustomLimits
 
 
 @click.command(short_help="Compute assignments from JSON lines; no Spark.")
@@ -43,7 +43,7 @@ def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -
 
 
 def _answers(lines: Iterable[str], custom: tuple[str, ...], limits: CustomLimits) -> Iterator[str]:
-    from groupledger.core.custom.naming import find_all
+    from groupledger.core.custom.assignor_names import find_all
     from groupledger.core.scenarios.solving import solve_lines
 
     return solve_lines(lines, custom=find_all(custom, limits))

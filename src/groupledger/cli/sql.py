@@ -35,7 +35,7 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     groupledger sql "SELECT group_id, count(*) FROM current_rebalances GROUP BY 1"
     groupledger sql "SELECT * FROM current_violations" --csv > findings.csv
     """
-    from groupledger.answers.rows import rows_of
+    from groupledger.answers.queries import rows_of
 
     if as_csv and job.output.as_json:
         raise click.UsageError("--csv or --json, not both")

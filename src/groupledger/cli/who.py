@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.columns import WIDE, Column, differing
+from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, read_moment, read_time, takes_config
-from groupledger.core.log.topics import topic_partition
+from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import clock
 from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groupledger.answers.ownership import Holding, OwnershipAt
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.owners import Holding, OwnershipAt
+    from groupledger.answers.queries import Reader
     from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
     from groupledger.cli.output import Output
 
@@ -99,7 +99,7 @@ def ask_owner(
     topic, number = topic_partition(partition)
 
     def ask(reader: Reader) -> OwnershipAt:
-        from groupledger.answers.ownership import ownership
+        from groupledger.answers.owners import ownership
         from groupledger.answers.reach import newest
 
         return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, is_dataclass
 from typing import Any
 
-from groupledger.core.custom.group import MEMORY_MB, SECONDS, CustomLimits
-from groupledger.core.custom.naming import SOLVED_ALONE, may_be_custom
+from groupledger.core.custom.assignor_names import SOLVED_ALONE, may_be_custom
+from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.log.layouts import FIELDS
 from groupledger.core.rebalance.registry import BY_NAME

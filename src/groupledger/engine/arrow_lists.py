@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask, MemberSlots, Slots
-    from groupledger.core.history.rows import Assignment
+    from groupledger.core.history.fold_rows import Assignment
 
 
 Column = Any

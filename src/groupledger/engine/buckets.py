@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from groupledger.core.arrays.batch import NONE
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import column, integers, valid, wire_array
-from groupledger.engine.codec import held_rows
+from groupledger.engine.bucket_rows import Parts
 from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, sealed, sealed_counts
+from groupledger.engine.group_arrays import held_rows
 from groupledger.engine.older_spark import repartition_by_id
-from groupledger.engine.results import refusals
-from groupledger.engine.rows import Parts
+from groupledger.engine.result_rows import refusals
 from groupledger.tables import BY_NAME, REBALANCES
 from groupledger.tables import columns as c
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.rebalance.computation import Rebalances
     from groupledger.engine.arrow_lists import Column as ListColumn
-    from groupledger.engine.codec import Calculation, DecodedBucket
     from groupledger.engine.envelope import FilesOfAttempt
+    from groupledger.engine.group_arrays import Calculation, DecodedBucket
 
 
 GROUPS_A_BUCKET = 4_000
@@ -81,8 +81,8 @@ def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
     """Compute one bucket: rows of `rows.INPUT` in, those of each of `rows.RESULTS` out, by name. Pure."""
     import pyarrow as pa
 
-    from groupledger.engine.results import encode_results
-    from groupledger.engine.rows import parts_of
+    from groupledger.engine.bucket_rows import parts_of
+    from groupledger.engine.result_rows import encode_results
 
     history = History(parts_of(table), carried=calculation.carried)
     found = []
@@ -98,7 +98,7 @@ def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
 def rebalanced(parts: Parts, calculation: Calculation) -> tuple[DecodedBucket, Rebalances]:
     """Compute the rebalances of a bucket's rows, and return them with the rows as arrays."""
     from groupledger.core.rebalance.computation import rebalance
-    from groupledger.engine.codec import decode
+    from groupledger.engine.group_arrays import decode
 
     decoded = decode(parts, calculation, {each.name: each for each in calculation.custom})
     return decoded, rebalance(decoded.snapshots, decoded.choice)
@@ -112,7 +112,7 @@ def assert_accounted(groups: pa.Table, rebalances: pa.Table) -> None:
 
 def enveloped(bucket: pa.Table, calculation: Calculation, files: FilesOfAttempt | None) -> list[Envelope]:
     """Compute one bucket, and give its results and counts as a worker does."""
-    from groupledger.engine.results import bucket_counts
+    from groupledger.engine.result_rows import bucket_counts
 
     found = compute(bucket, calculation)
     filled = [each for name, some in found.items() if len(some) for each in sealed(BY_NAME[name], some, files)]

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.engine.arrow_lists import column
-from groupledger.engine.rows import RECORD_COLUMNS, Parts
+from groupledger.engine.bucket_rows import RECORD_COLUMNS, Parts
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:

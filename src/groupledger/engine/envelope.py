@@ -205,7 +205,7 @@ def write_file(table: Table, rows: pa.Table, attempt: FilesOfAttempt) -> DataFil
 
 
 def _require(table: Table, rows: pa.Table) -> None:
-    """Raise ValueError at a row that Delta would refuse, in its words: `sinks.refusals` reads them."""
+    """Raise ValueError at a row that Delta would refuse, in its words: `sinks.spark_errors` reads them."""
     for field in table.schema:
         if not field.nullable and field.name != c.ATTEMPT_ID and rows[field.name].null_count:
             raise ValueError(f"NOT NULL constraint violated for column: {table.name}.{field.name}")

@@ -19,8 +19,8 @@ from groupledger.core import history
 from groupledger.core.history import GroupHeadRow, undecided_from
 from groupledger.engine import envelope
 from groupledger.engine.arrow_lists import arrow_schema
-from groupledger.engine.classic.columns import LogColumns
-from groupledger.engine.classic.fold import NO_HEAD, ClassicFacts, Start, fold_columns
+from groupledger.engine.classic.column_fold import NO_HEAD, ClassicFacts, Start, fold_columns
+from groupledger.engine.classic.record_columns import LogColumns
 from groupledger.engine.envelope import ENVELOPE, NamedCount, columns_of, sealed_counts
 from groupledger.engine.fold_schema import (
     BUCKET,

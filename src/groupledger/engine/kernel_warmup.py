@@ -19,20 +19,20 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.assignors.server.assign import assign
 from groupledger.core.assignors.server.judgement import certainty
+from groupledger.core.assignors.server.server_batch import assign
 from groupledger.core.assignors.server.server_group import encode
 from groupledger.core.history import FoldSettings
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import read
 from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
 from groupledger.core.wire.records import GroupMetadata
+from groupledger.engine import bucket_rows as r
 from groupledger.engine import fold_schema
-from groupledger.engine import rows as r
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.buckets import compute
-from groupledger.engine.codec import Calculation
 from groupledger.engine.fold_slices import fold_table
+from groupledger.engine.group_arrays import Calculation
 from groupledger.engine.row_hashes import hash_sums
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import BY_NAME

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from groupledger.core.arrays.kernels import compiled, kernel, runs_compiled
 from groupledger.core.arrays.ragged import starts
-from groupledger.engine.classic.columns import ByteColumn
+from groupledger.engine.classic.record_columns import ByteColumn
 from groupledger.tables.declaration import SEEDS, hashed_columns
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class TopicCatalogue:
 
     @cached_property
     def _sorted(self) -> pa.Table:
-        """By cluster and topic, then as `core.log.topics` says."""
+        """By cluster and topic, then as `core.log.topic_partitions` says."""
         rows = whole(self.table)
         keys = {name: column(rows, name) for name in (c.CLUSTER_ID, c.TOPIC, SINCE)}
         keys["there"] = column(rows, c.PARTITION_COUNT).is_valid().cast(pa.int8())

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import client_module
 from groupledger.core.protocol.client_api import Callback
 from groupledger.listener.interface import RebalanceListener, warn_of_subscribe

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED, Fault
 from groupledger.core.protocol.client_api import LISTENER, Call, Callback
 from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.client_api import Callback
 from groupledger.listener.hosted import method_of
 from groupledger.listener.interface import RebalanceListener, checked

@@ -12,11 +12,11 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.history.group_log import CommittedOffset, RecordedLog
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.client_api import Call, Callback
 from groupledger.core.protocol.recorded import (
     Certainty,

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import LedgerSettings
-    from groupledger.core.custom.group import CustomLimits
-    from groupledger.engine.memberships.plan import StepMode
+    from groupledger.core.custom.custom_group import CustomLimits
+    from groupledger.engine.memberships.input_columns import StepMode
+    from groupledger.engine.memberships.local_tables import ArrowResult
     from groupledger.engine.memberships.spark import SparkResult
-    from groupledger.engine.memberships.tables import ArrowResult
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.ingest import IngestSummary
 
@@ -64,9 +64,9 @@ def assign(
     >>> found.groups[["group_id", "moved", "least_moves", "rounds"]].to_dict("records")
     [{'group_id': 'payments', 'moved': 1, 'least_moves': 1, 'rounds': 2}]
     """
-    from groupledger.core.custom.group import DEFAULT
-    from groupledger.engine.memberships.plan import chosen_assignor, planned
-    from groupledger.engine.memberships.tables import source_of
+    from groupledger.core.custom.custom_group import DEFAULT
+    from groupledger.engine.memberships.input_columns import chosen_assignor, planned
+    from groupledger.engine.memberships.local_tables import source_of
 
     source = source_of(members, topics)
     chosen = chosen_assignor(assignor, source.schemas[0].names, mode, limits or DEFAULT)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from groupledger.answers import listings
+from groupledger.answers import at_a_glance
 from groupledger.answers.reach import moments, newest
 from groupledger.answers.reader import LedgerReader, folder_of, is_object_store, store_settings
 from groupledger.answers.scope import RequestedScope
 from groupledger.core.faults import Fault
-from groupledger.core.log.topics import topic_partition
+from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import bound, from_micros, micros, point
 from groupledger.core.secrets import without_secrets
 from groupledger.notebook import replies
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from groupledger.answers.explanation import Explanation, GroupDifference, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
-    from groupledger.answers.ownership import OwnershipAt
+    from groupledger.answers.owners import OwnershipAt
+    from groupledger.answers.queries import Reader, Value
     from groupledger.answers.readiness import ReadinessReport
     from groupledger.answers.rebalance import Rebalance
     from groupledger.answers.recorded_history import GroupHandOvers
-    from groupledger.answers.rows import Reader, Value
     from groupledger.answers.skew import RackShares, Skews
     from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.tenures import PartitionTimeline
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from groupledger.answers.unowned import UnownedPartitions
     from groupledger.answers.what_if import WhatIf
     from groupledger.core.moments import Bound, Point
-    from groupledger.core.protocol.migration import MigrationRehearsal
+    from groupledger.core.protocol.rolling_migration import MigrationRehearsal
     from groupledger.notebook.replies import ListingReply, TableReply
     from groupledger.pipeline.frames import LedgerFrames
 
@@ -161,31 +161,31 @@ class Ledger:
 
     def show(self, cluster: str | None = None, limit: int = 50) -> ListingReply:
         """Show the ledger at a glance: clusters, groups, runs. Its DataFrame has the groups."""
-        found = listings.clusters(self.reader, limit), listings.groups(self.reader, limit, cluster)
-        return replies.listing_reply(*found, listings.runs(self.reader, limit), main=1)
+        found = at_a_glance.clusters(self.reader, limit), at_a_glance.groups(self.reader, limit, cluster)
+        return replies.listing_reply(*found, at_a_glance.runs(self.reader, limit), main=1)
 
     def groups(self, cluster: str | None = None, limit: int = 1_000) -> ListingReply:
         """List the groups, one line each: last state, number of snapshots, number of gaps."""
-        return replies.listing_reply(listings.groups(self.reader, limit, cluster))
+        return replies.listing_reply(at_a_glance.groups(self.reader, limit, cluster))
 
     def findings(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
         """List what `ingest` and `assign` found, errors first; `audit` judges, and groups by code."""
-        return replies.listing_reply(listings.findings(self.reader, limit, cluster, group))
+        return replies.listing_reply(at_a_glance.findings(self.reader, limit, cluster, group))
 
     def coverage(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
         """List the gaps of the history."""
-        return replies.listing_reply(listings.coverage(self.reader, limit, cluster, group))
+        return replies.listing_reply(at_a_glance.coverage(self.reader, limit, cluster, group))
 
     def quarantine(self, group: str | None = None, cluster: str | None = None, limit: int = 50) -> ListingReply:
         """List rejected input, with the reason."""
-        return replies.listing_reply(listings.quarantine(self.reader, limit, cluster, group))
+        return replies.listing_reply(at_a_glance.quarantine(self.reader, limit, cluster, group))
 
     def sql(self, query: str, /, **values: Value) -> TableReply:
         """Return the rows of a query over the views of what counts; `:name` in it takes the value of that name.
 
         Raises Fault: SQL_INVALID, LEDGER_UNREADABLE.
         """
-        from groupledger.answers.rows import rows_of
+        from groupledger.answers.queries import rows_of
         from groupledger.cli.sql import print_rows
 
         found = self.reader.query(query, **values)
@@ -204,7 +204,7 @@ class Ledger:
 
         Raises Fault: BAD_PARTITION, BAD_TIME, UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
         """
-        from groupledger.answers.ownership import ownership
+        from groupledger.answers.owners import ownership
         from groupledger.cli.who import print_ownership
 
         topic, number = topic_partition(partition)
@@ -238,7 +238,7 @@ class Ledger:
     ) -> replies.PlottedReply[Timeline]:
         """List the rebalances of the group, or of those that match (`payments-*`), a line each."""
         from groupledger.answers.timeline import timeline
-        from groupledger.cli.timeline import print_group
+        from groupledger.cli.history import print_group
 
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
@@ -255,7 +255,7 @@ class Ledger:
     ) -> Reply[PartitionTimeline]:
         """List the owners of a partition, one after another, in each group or those that match `group`."""
         from groupledger.answers.tenures import partition_timeline
-        from groupledger.cli.timeline import print_partition
+        from groupledger.cli.history import print_partition
 
         topic, number = topic_partition(partition)
         begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
@@ -274,7 +274,7 @@ class Ledger:
     ) -> Reply[Audit]:
         """Judge every recorded rebalance. `joined`: topics whose partitions of one number belong to one member."""
         from groupledger.answers.audit import audit
-        from groupledger.cli.audit import print_audit
+        from groupledger.cli.judgements import print_audit
 
         found = audit(self.reader, asked_of(since, until, group, cluster), joined)
         return Reply(found, lambda output: print_audit(output, found, limit))
@@ -326,8 +326,8 @@ class Ledger:
         `since`: from when on storms and changes of members are looked for.
         """
         from groupledger.answers.readiness import ready_for_consumer
-        from groupledger.cli.readiness import print_readiness
-        from groupledger.core.assignors.server.conversion import convert
+        from groupledger.cli.judgements import print_readiness
+        from groupledger.core.assignors.server.across_conversion import convert
 
         found = ready_for_consumer(self.reader, asked_of(since, None, group, cluster), limit, convert)
         return Reply(found, lambda output: print_readiness(output, found))
@@ -374,7 +374,7 @@ class LedgerGroup:
 
         Raises Fault("UNKNOWN_SCENARIO").
         """
-        from groupledger.answers.listings import history
+        from groupledger.answers.at_a_glance import history
         from groupledger.answers.states import BASELINE
 
         name, asked = scenario or BASELINE, scenario is not None
@@ -449,7 +449,7 @@ class LedgerGroup:
         Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
         """
         from groupledger.answers.explanation import difference
-        from groupledger.cli.diff import print_states
+        from groupledger.cli.history import print_states
 
         last = None if end is None else point_of(end)
         found = difference(self.ledger.reader, self.group_id, point_of(begin), last, self.cluster)
@@ -461,7 +461,7 @@ class LedgerGroup:
         Raises Fault: UNKNOWN_GENERATION, UNKNOWN_SCENARIO, NO_RESULT.
         """
         from groupledger.answers.explanation import scenario_difference
-        from groupledger.cli.diff import print_scenarios
+        from groupledger.cli.history import print_scenarios
 
         found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
         return Reply(found, lambda output: print_scenarios(output, found))
@@ -479,7 +479,7 @@ class LedgerGroup:
         """
         from groupledger.answers.recorded_history import recorded_members
         from groupledger.cli.plan_migration import print_rehearsal, rehearsed
-        from groupledger.core.protocol.migration import BounceStep
+        from groupledger.core.protocol.rolling_migration import BounceStep
 
         recorded, topics = recorded_members(self.ledger.reader, self.group_id, self.cluster, library)
         members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
@@ -499,7 +499,7 @@ class LedgerGroup:
         Raises Fault: as `answers.what_if.what_if`.
         """
         from groupledger.answers.what_if import what_if
-        from groupledger.cli.diff import print_what_if
+        from groupledger.cli.history import print_what_if
 
         group = self.ledger.reader, self.group_id, self.cluster
         found = what_if(*group, members=members, without=without, assignor=assignor, generation=generation)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.custom.group import DEFAULT
-from groupledger.core.custom.naming import find_all
+from groupledger.core.custom.assignor_names import find_all
+from groupledger.core.custom.custom_group import DEFAULT
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.registry import RECORDS
 from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
 
 if TYPE_CHECKING:
-    from groupledger.core.custom.group import CustomLimits
+    from groupledger.core.custom.custom_group import CustomLimits
 
 
 class AssignorInfo(NamedTuple):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from arro3.core import Table
 
-from groupledger.answers.columns import columns_of, rows_in
-from groupledger.answers.listings import Listing
+from groupledger.answers.answer_columns import columns_of, rows_in
+from groupledger.answers.at_a_glance import Listing
 from groupledger.answers.reach import known_for
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-    from groupledger.answers.columns import Column
+    from groupledger.answers.answer_columns import Column
 
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class TableReply(Reply[Table]):
 
     def to_dict(self) -> Any:
         """Return all rows as JSON types."""
-        from groupledger.answers.rows import rows_of
+        from groupledger.answers.queries import rows_of
 
         names = self.value.schema.names
         return [plain(dict(zip(names, row, strict=True))) for row in rows_of(self.value)]

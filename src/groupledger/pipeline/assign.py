@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 
 from groupledger.config import AssignSettings, Config, LimitSettings, OverrideSettings
 from groupledger.config.settings import JUDGED
-from groupledger.core.custom.naming import CustomAssignor, find_all, source_digests
+from groupledger.core.custom.assignor_names import CustomAssignor, find_all, source_digests
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.offsets_log import RecordKind
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.buckets import GROUPS_A_BUCKET, apply, bucket_count, parallelism
-from groupledger.engine.codec import Calculation
 from groupledger.engine.envelope import FilesOfAttempt
-from groupledger.engine.results import (
+from groupledger.engine.group_arrays import Calculation
+from groupledger.engine.result_rows import (
     BEYOND,
     EACH_SIDE,
     MEMBERS_OUT,
@@ -51,10 +51,10 @@ from groupledger.pipeline.assign_input import (
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import Past, require_facts
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import digest_counts, digests
-from groupledger.sinks.ledger import LedgerLocation, check_for_writing
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
+from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -72,7 +72,7 @@ HASH = "row_hash"
 
 
 def hashed(rows: DataFrame) -> DataFrame:
-    """Add a hash (`row_hash`) of all columns but the bucket to rows of `engine.rows.INPUT`.
+    """Add a hash (`row_hash`) of all columns but the bucket to rows of `engine.bucket_rows.INPUT`.
 
     The hash passes over nulls, so a number says where each column begins, and a list of entries is followed by its
     topic ids, a dash for each that is null (joined as text: Spark would interpret a `transform`).
@@ -204,24 +204,24 @@ def _assign(
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
         check_for_writing(spark, location)
-        seen = runs.read_commits(spark, location)
+        seen = attempts.read_commits(spark, location)
         seen.require_no_redaction()
         require_facts(seen, location)
         known = _known_facts(seen)
         custom = find_all(config.assign.custom_assignors, config.limits.custom)
         attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)
-        committed = runs.counted(spark, location, seen, attempt)
+        committed = attempts.counted(spark, location, seen, attempt)
         if committed is None and stands is not None and stands.facts_as_of == known.as_of:
-            committed = runs.read_commits(spark, location, stands.run_id).committed
+            committed = attempts.read_commits(spark, location, stands.run_id).committed
             assert committed is not None, f"run {stands.run_id} was committed, and is no longer"
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     with timings.stage("plan"):
-        runs.plan(spark, location, attempt)
+        attempts.plan(spark, location, attempt)
     work = _Work(spark, location, config, custom, seen)
     outcome = work.outcome(attempt, invocation, timings)
     with timings.stage("commit"):
-        run = runs.commit(spark, location, attempt, seen.sequence, outcome)
+        run = attempts.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
@@ -230,17 +230,17 @@ def _attempt(
     invocation: Invocation,
     known: _Known,
     custom: Mapping[str, CustomAssignor],
-    seen: runs.LedgerView,
+    seen: attempts.LedgerView,
     *,
     whole: bool,
-) -> tuple[runs.Attempt, runs.Commit | None]:
+) -> tuple[attempts.Attempt, attempts.Commit | None]:
     """Return the attempt, and the run whose results remain valid for other groups; None: it computes all."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest()
     if custom:
         code = digest([code, source_digests(custom)])
     settings = digest(what)
-    inputs: dict[str, Any] = {runs.FACTS_AS_OF: known.as_of, "snapshots": config.assign.snapshots}
+    inputs: dict[str, Any] = {attempts.FACTS_AS_OF: known.as_of, "snapshots": config.assign.snapshots}
     guard = f"{KIND}/{config.assign.scenario}"  # results of older facts never supersede those of newer ones
     of_scenario = [each for each in seen.commits if each.kind == KIND and guard in each.guards]
     others = [each.sequence for each in of_scenario if (each.config_digest, each.code_digest) != (settings, code)]
@@ -248,10 +248,10 @@ def _attempt(
         inputs["supersedes"] = others[-1]
     stands = None if whole or config.assign.snapshots != LATEST else standing(of_scenario, settings, code, seen)
     if stands is not None:
-        inputs[SINCE] = {runs.FACTS_AS_OF: stands.facts_as_of, c.RUN_ID: stands.run_id}
+        inputs[SINCE] = {attempts.FACTS_AS_OF: stands.facts_as_of, c.RUN_ID: stands.run_id}
     run_id = invocation.run_id or f"assign-{digest([inputs, what, code])[:32]}"
     inputs[SETTINGS], now = what, invocation.now()
-    return runs.Attempt(run_id, invocation.attempt_id, KIND, inputs, settings, code, now, guards=(guard,)), stands
+    return attempts.Attempt(run_id, invocation.attempt_id, KIND, inputs, settings, code, now, guards=(guard,)), stands
 
 
 class _Known(NamedTuple):
@@ -268,11 +268,11 @@ class _Known(NamedTuple):
     shallow: bool
 
 
-def _known_facts(seen: runs.LedgerView) -> _Known:
-    ingests = [commit for commit in seen.commits if commit.kind == runs.INGEST]
+def _known_facts(seen: attempts.LedgerView) -> _Known:
+    ingests = [commit for commit in seen.commits if commit.kind == attempts.INGEST]
     groups = [commit.counts_out for commit in ingests if commit.counts_out.get(GROUP_SNAPSHOTS.name)]
     snapshots = sum(counts[GROUP_SNAPSHOTS.name] for counts in groups)
-    largest = [counts[runs.MOST_MEMBERS] for counts in groups if runs.MOST_MEMBERS in counts]
+    largest = [counts[attempts.MOST_MEMBERS] for counts in groups if attempts.MOST_MEMBERS in counts]
     return _Known(
         as_of=max((commit.sequence for commit in ingests), default=0),
         snapshots=snapshots,
@@ -290,9 +290,9 @@ class _Work:
     location: LedgerLocation
     config: Config
     custom: Mapping[str, CustomAssignor]
-    seen: runs.LedgerView
+    seen: attempts.LedgerView
 
-    def outcome(self, attempt: runs.Attempt, invocation: Invocation, timings: Timings) -> runs.Outcome:
+    def outcome(self, attempt: attempts.Attempt, invocation: Invocation, timings: Timings) -> attempts.Outcome:
         """Read, compute and append; nothing counts yet."""
         with timings.stage("read"):
             watch = Observation()
@@ -310,7 +310,7 @@ class _Work:
         counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(topics.table)}
         outcomes = sum(counts.get(f"{OUTCOME}{name}", 0) for name in OUTCOMES)
         assert_conserved(counts_in, received, counts, outcomes)
-        return runs.Outcome(
+        return attempts.Outcome(
             counts_in=counts_in,
             counts_out=counts | digest_counts(by_table),
             result_digest=result_digest(by_table),
@@ -322,7 +322,7 @@ class _Work:
     def planned(
         self, inputs: Mapping[str, Any], watch: Observation, files: FilesOfAttempt | None = None
     ) -> tuple[DataFrame, DataFrame, TopicCatalogue]:
-        """Return rows of `engine.rows.INPUT` with their hash, envelopes of results, and topics; none is computed yet.
+        """Return rows of `engine.bucket_rows.INPUT` with their hash, envelopes and topics; none is computed yet.
 
         With `since` in the inputs of the run: of groups that facts touch after it.
         """
@@ -330,7 +330,7 @@ class _Work:
         # targets of KIP-848 groups are judged if groups run the assignor that they had
         judges = config.assign.assignor == RECORDED and config.assign.scenario != RECORDED
         past = Past(self.spark, self.location, self.seen.commits, ())
-        since: int | None = inputs.get(SINCE, {}).get(runs.FACTS_AS_OF)
+        since: int | None = inputs.get(SINCE, {}).get(attempts.FACTS_AS_OF)
         if since is None:
             tables = [GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, *([LOG_RECORDS] if judges and known.coordinated else [])]
             facts = Facts(*map(past.current, tables))
@@ -355,10 +355,12 @@ class _Work:
 
 
 def computed_again(
-    spark: SparkSession, location: LedgerLocation, config: Config, run: runs.Run, seen: runs.LedgerView
+    spark: SparkSession, location: LedgerLocation, config: Config, run: attempts.Run, seen: attempts.LedgerView
 ) -> DataFrame:
     """Compute again what a committed run did, from the facts it saw and by its own settings, as envelopes with rows."""
-    facts = runs.LedgerView(tuple(commit for commit in seen.commits if commit.sequence <= run.inputs[runs.FACTS_AS_OF]))
+    facts = attempts.LedgerView(
+        tuple(commit for commit in seen.commits if commit.sequence <= run.inputs[attempts.FACTS_AS_OF])
+    )
     settings, limits = (run.inputs[SETTINGS][name] for name in ("assign", "limits"))
     overrides = tuple(OverrideSettings(**each) for each in settings["overrides"])
     chosen = AssignSettings(**settings | {"overrides": overrides})
@@ -384,7 +386,7 @@ def _counted(found: Enveloped) -> tuple[dict[str, int], dict[str, int]]:
     return {name.removeprefix(RECEIVED): number for name, number in received.items()}, dict(counts)
 
 
-def _summary(run: runs.Run, config: Config, timings: Timings, *, already_committed: bool) -> AssignSummary:
+def _summary(run: attempts.Run, config: Config, timings: Timings, *, already_committed: bool) -> AssignSummary:
     def under(prefix: str) -> dict[str, int]:
         return {name.removeprefix(prefix): n for name, n in run.counts_out.items() if name.startswith(prefix)}
 

@@ -18,14 +18,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField
 
 from groupledger.config import AssignSettings, LimitSettings
-from groupledger.core.log.plan import LogPlace, Range
+from groupledger.core.log.read_plan import LogPlace, Range
 from groupledger.core.wire.offsets_log import COORDINATOR_RECORDS
 from groupledger.core.wire.user_data import INT32_BYTES, STRAY_PREFIX
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.buckets import GIANT_MEMBERS, bucket_of, giant_bucket_of
 from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.pipeline.past import GROUP, Past
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.current import refolded, took_snapshots
 from groupledger.tables import GROUP_HEADS, GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -65,7 +65,7 @@ class Extent:
 
 
 def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, extent: Extent) -> DataFrame:
-    """Return rows of `engine.rows.INPUT`."""
+    """Return rows of `engine.bucket_rows.INPUT`."""
     groups = last_of_groups(facts.groups) if settings.snapshots == LATEST else facts.groups
     chosen = _with_faults(groups, limits).withColumn(r.CHOSEN, _assignor(settings))
     fit, some_unfit = chosen.where(F.col(r.FAULT_CODE).isNull()), extent.may_have(limits.max_members_per_group + 1)
@@ -225,7 +225,9 @@ class TouchedFacts(NamedTuple):
     groups: int | None
 
 
-def standing(of_scenario: Sequence[runs.Commit], settings: str, code: str, seen: runs.LedgerView) -> runs.Commit | None:
+def standing(
+    of_scenario: Sequence[attempts.Commit], settings: str, code: str, seen: attempts.LedgerView
+) -> attempts.Commit | None:
     """Return the run whose results remain valid if no newer fact touches them; None: compute every group.
 
     It is the last one `of_scenario`, if that computed by the same settings and code (their digests), and if there are
@@ -238,7 +240,7 @@ def standing(of_scenario: Sequence[runs.Commit], settings: str, code: str, seen:
     newer = list(_ingests(seen.commits, last.facts_as_of))
     rejecting = {commit.attempt_id for commit in of_scenario if commit.counts_out.get(QUARANTINE.name)}
     changed = any(commit.counts_out.get(TOPIC_SNAPSHOTS.name) for commit in newer) or any(
-        runs.REDACTION in commit.guards or rejecting.intersection(commit.removed.get(QUARANTINE.name, ()))
+        attempts.REDACTION in commit.guards or rejecting.intersection(commit.removed.get(QUARANTINE.name, ()))
         for commit in seen.commits
         if commit.sequence > last.sequence
     )
@@ -263,11 +265,11 @@ def touched_facts(past: Past, since: int, *, judged: bool) -> TouchedFacts:
     return TouchedFacts(_sought(past, states, judged=judged), len(states))
 
 
-def _ingests(commits: Iterable[runs.Commit], since: int) -> Iterator[runs.Commit]:
-    return (commit for commit in commits if commit.kind == runs.INGEST and commit.sequence > since)
+def _ingests(commits: Iterable[attempts.Commit], since: int) -> Iterator[attempts.Commit]:
+    return (commit for commit in commits if commit.kind == attempts.INGEST and commit.sequence > since)
 
 
-def _names(past: Past, new: Sequence[runs.Commit], *, judged: bool) -> DataFrame:
+def _names(past: Past, new: Sequence[attempts.Commit], *, judged: bool) -> DataFrame:
     """Return the groups with facts of these commits that a result may follow from."""
     attempts = [commit.attempt_id for commit in new]
     named = [past.rows(GROUP_SNAPSHOTS, *attempts)]

@@ -14,16 +14,16 @@ from pyspark.sql import DataFrame, SparkSession
 from groupledger.config import Config
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.engine.buckets import bucket_count, parallelism
-from groupledger.engine.calls import TABLES, call_buckets
 from groupledger.engine.envelope import FilesOfAttempt
+from groupledger.engine.recorded_groups import TABLES, call_buckets
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import require_facts
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import digest_counts, digests
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation, check_for_writing
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
+from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS
 
 
@@ -57,15 +57,15 @@ def _keep_calls(
     timings = Timings(invocation.seconds)
     with timings.stage("look"):
         check_for_writing(spark, location, (*TABLES, RUNS))
-        seen = runs.read_commits(spark, location)
+        seen = attempts.read_commits(spark, location)
         seen.require_no_redaction()
         require_facts(seen, location)
         attempt = _attempt(invocation, seen, hours)
-        committed = runs.counted(spark, location, seen, attempt)
+        committed = attempts.counted(spark, location, seen, attempt)
         if committed is not None:
             return _summary(committed, timings, already_committed=True)
     with timings.stage("plan"):
-        runs.plan(spark, location, attempt)
+        attempts.plan(spark, location, attempt)
     with timings.stage("compute"):
         files = files_of(spark, location, TABLES, attempt.attempt_id)
         found = Enveloped.of(computed(spark, location, config, seen, hours, files), files)
@@ -76,9 +76,9 @@ def _keep_calls(
             found.release()
     by_table = digests(written)
     counts = {table.name: found.rows[table.name] for table in TABLES} | digest_counts(by_table)
-    outcome = runs.Outcome({}, counts, result_digest(by_table), "done", invocation.now())
+    outcome = attempts.Outcome({}, counts, result_digest(by_table), "done", invocation.now())
     with timings.stage("commit"):
-        run = runs.commit(spark, location, attempt, seen.sequence, outcome)
+        run = attempts.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
 
@@ -86,7 +86,7 @@ def computed(
     spark: SparkSession,
     location: LedgerLocation,
     config: Config,
-    seen: runs.LedgerView,
+    seen: attempts.LedgerView,
     hours: int,
     files: FilesOfAttempt | None = None,
 ) -> DataFrame:
@@ -97,27 +97,27 @@ def computed(
     return call_buckets(groups, members, buckets, hours, files)
 
 
-def _attempt(invocation: Invocation, seen: runs.LedgerView, hours: int) -> runs.Attempt:
+def _attempt(invocation: Invocation, seen: attempts.LedgerView, hours: int) -> attempts.Attempt:
     """Name the run after its input and the commits before it: one replaced by others can come again."""
-    facts = [commit.sequence for commit in seen.commits if commit.kind == runs.INGEST]
+    facts = [commit.sequence for commit in seen.commits if commit.kind == attempts.INGEST]
     inputs = {"facts_as_of": max(facts, default=0), "hours": hours}
     code = code_digest()
-    name = f"{runs.CALLS}-{digest([inputs, code])[:32]}"
-    last = seen.last(runs.CALLS)
+    name = f"{attempts.CALLS}-{digest([inputs, code])[:32]}"
+    last = seen.last(attempts.CALLS)
     again = last is not None and last.run_id.startswith(name)
     run_id = invocation.run_id or (last.run_id if last and again else f"{name}-{seen.sequence}")
-    return runs.Attempt(
+    return attempts.Attempt(
         run_id,
         invocation.attempt_id,
-        runs.CALLS,
+        attempts.CALLS,
         inputs,
         config_digest=digest({"hours": hours}),
         code_digest=code,
         started_at=invocation.now(),
-        guards=(runs.CALLS,),
+        guards=(attempts.CALLS,),
     )
 
 
-def _summary(run: runs.Run, timings: Timings, *, already_committed: bool) -> CallsSummary:
+def _summary(run: attempts.Run, timings: Timings, *, already_committed: bool) -> CallsSummary:
     rows = {table.name: run.counts_out.get(table.name, 0) for table in TABLES}
     return CallsSummary(run.run_id, run.attempt_id, already_committed, rows, run.result_digest, timings.by_stage)

@@ -19,18 +19,18 @@ from groupledger.core.digest import digest
 from groupledger.core.faults import RIGHTS_ENOUGH, Fault
 from groupledger.core.log.described_groups import PREFIX, LastDescribed, described_in, described_lines
 from groupledger.core.log.lines import TOPIC, listing_line
-from groupledger.core.log.plan import KnownUpTo, LogEnds, LogGap, LogPlan, OffsetRange, planned
+from groupledger.core.log.read_plan import KnownUpTo, LogEnds, LogGap, LogPlan, OffsetRange, planned
 from groupledger.core.moments import millis
 from groupledger.pipeline.doctor import Check
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
+from groupledger.sinks.attempts import Commit
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation
-from groupledger.sinks.runs import Commit
-from groupledger.sources import kafka_log, offsets_log, snapshot_tables, topic_listings
+from groupledger.sinks.ledger_tables import LedgerLocation
+from groupledger.sources import kafka_log, offsets_records, snapshot_tables, topic_listings
 from groupledger.sources.kafka_client import Address, Cluster, ClusterState, TopicListing
 from groupledger.sources.kafka_records import StretchReader
-from groupledger.sources.lines import given_lines
+from groupledger.sources.line_files import given_lines
 from groupledger.sources.opening import Rows
 from groupledger.sources.snapshot_tables import SnapshotRows
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS
@@ -214,12 +214,12 @@ def _records(
         options, commits = java_options(resolved(source.options)), source.keeps_offset_commits
         java = Address(address_of(source).bootstrap, options, source.timeout_seconds)
         found = kafka_log.spark_frame(spark, java, plan.stretches, len(pieces))
-        return (offsets_log.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits),)
+        return (offsets_records.of_topic(found, source.place, state.cluster_id, partitions, offset_commits=commits),)
     if few is not None:
         stretches = spark.createDataFrame(few, kafka_log.FIELDS)
     else:
         stretches = kafka_log.frame(spark, reader, pieces, state.cluster_id)
-    return (offsets_log.of_stretches(stretches, source.place, state.cluster_id, partitions),)
+    return (offsets_records.of_stretches(stretches, source.place, state.cluster_id, partitions),)
 
 
 def topic_listing(

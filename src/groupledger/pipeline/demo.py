@@ -12,7 +12,7 @@ from groupledger.pipeline.assign import AssignSummary, assign
 from groupledger.pipeline.frames import GroupVerdicts, LedgerFrames, group_verdicts
 from groupledger.pipeline.ingest import IngestSummary, ingest
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,12 @@ from groupledger.engine import jars
 from groupledger.engine.java import java, version
 from groupledger.pipeline.erasure import Erasure, RunRows, Stored, short
 from groupledger.pipeline.maintain import may_change
-from groupledger.sinks import changes, ledger, runs, upkeep
+from groupledger.sinks import attempts, changes, ledger_tables, upkeep
 from groupledger.sinks.append import Written, stored
 from groupledger.sinks.current import current
 from groupledger.sinks.location import LedgerLocation, local_folder
 from groupledger.sinks.location import scheme as scheme_of
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import RUNS, Table
 from groupledger.tables import columns as c
@@ -183,22 +183,22 @@ def listing(spark: SparkSession) -> Check:
 def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
     """Check the ledger's own invariants; if a table is not there or not ours, that is the only answer."""
     try:
-        ledger.check(spark, location, tables.TABLES)
+        ledger_tables.check(spark, location, tables.TABLES)
     except Fault as fault:
         yield Check(
             "tables", False, fault.message, "groupledger init" if fault.code == "LEDGER_MISSING" else "see above"
         )
         return
     yield Check("tables", True, f"{len(tables.TABLES)} tables of schema version {tables.SCHEMA_VERSION}")
-    seen = runs.read_commits(spark, location)
+    seen = attempts.read_commits(spark, location)
     yield _numbering(seen)
     stored = upkeep.stored(spark, location)
-    yield _counts(seen, stored, runs.removals(spark, location))
+    yield _counts(seen, stored, attempts.removals(spark, location))
     yield _attempts(spark, location, stored)
     yield from _snapshots(spark, location, seen)
 
 
-def _numbering(seen: runs.LedgerView) -> Check:
+def _numbering(seen: attempts.LedgerView) -> Check:
     """Check that commits are numbered 1 to n, and each run and attempt is committed once."""
     once = [len({getattr(commit, name) for commit in seen.commits}) for name in _ONCE]
     found = {len(seen.commits), seen.sequence, *once}
@@ -211,7 +211,7 @@ def _numbering(seen: runs.LedgerView) -> Check:
 _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
 
 
-def _counts(seen: runs.LedgerView, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
+def _counts(seen: attempts.LedgerView, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
     """Check that each committed attempt's rows are there, in every table, but for those that `maintain` removed."""
     wrong = [line for table in upkeep.STAMPED for line in short(seen.commits, table, stored, removed)]
     gone = ", ".join(f"{table} of {len(attempts)} runs" for table, attempts in sorted(removed.items()))
@@ -222,12 +222,12 @@ def _counts(seen: runs.LedgerView, stored: Stored, removed: Mapping[str, Set[str
 def _attempts(spark: SparkSession, location: LedgerLocation, stored: Stored) -> Check:
     """Check that every row is of an attempt that `runs` knows. Attempts that did not commit are no fault."""
     rows = location.rows(spark, tables.RUNS).select(c.ATTEMPT_ID, c.STATUS).collect()
-    by_status: dict[str, set[str]] = {status: set() for status in (runs.PLANNED, runs.COMMITTED)}
+    by_status: dict[str, set[str]] = {status: set() for status in (attempts.PLANNED, attempts.COMMITTED)}
     for attempt, status in rows:
         by_status.setdefault(status, set()).add(attempt)
     known = set().union(*by_status.values())
     strangers = sorted({f"{attempt} in {table}" for table, attempt in stored if attempt not in known})
-    idle = len(by_status[runs.PLANNED] - by_status[runs.COMMITTED])
+    idle = len(by_status[attempts.PLANNED] - by_status[attempts.COMMITTED])
     return _none(
         "uncommitted rows",
         strangers,
@@ -236,7 +236,7 @@ def _attempts(spark: SparkSession, location: LedgerLocation, stored: Stored) -> 
     )
 
 
-def _snapshots(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView) -> Iterator[Check]:
+def _snapshots(spark: SparkSession, location: LedgerLocation, seen: attempts.LedgerView) -> Iterator[Check]:
     """Check that each snapshot is there once, with as many members as it counts; both in one pass."""
     groups = current(spark, location, tables.GROUP_SNAPSHOTS, seen.commits).select(
         c.SNAPSHOT_ID, F.lit(1).alias(COPIES), c.MEMBERS
@@ -295,12 +295,12 @@ class DigestComparison:
 
 def compare(spark: SparkSession, location: LedgerLocation) -> DigestComparison:
     """Compute the digests of every committed attempt again, and compare them with what its run said."""
-    history, erasure = runs.history(spark, location), Erasure.of(spark, location)
+    history, erasure = attempts.history(spark, location), Erasure.of(spark, location)
     contents = {table.name: stored(spark, location, table) for table in STAMPED}
     return compared(history, contents, erasure)
 
 
-def compared(history: Iterable[runs.Run], contents: Contents, erasure: Erasure) -> DigestComparison:
+def compared(history: Iterable[attempts.Run], contents: Contents, erasure: Erasure) -> DigestComparison:
     """Compare the runs with the contents. Runs that wrote no rows (`maintain`) have no digest and are passed over."""
     tally: Counter[str] = Counter()
     different: list[str] = []
@@ -331,7 +331,7 @@ def _differences(rows: RunRows, erasure: Erasure, tally: Counter[str]) -> Iterat
         yield f"{tables or 'no rows'} of {attempt}: digest of all {rows.digest_of_all}, wanted {run.result_digest}"
 
 
-def _is_erased(run: runs.Run, table: Table, erasure: Erasure) -> bool:
+def _is_erased(run: attempts.Run, table: Table, erasure: Erasure) -> bool:
     removed = run.attempt_id in erasure.removed.get(table.name, ())
     return removed or (run.sequence < erasure.redacted and may_change(table))
 

@@ -29,8 +29,8 @@ from groupledger.engine.envelope import (
 )
 from groupledger.sinks import append
 from groupledger.sinks.append import Written
-from groupledger.sinks.ledger import LedgerLocation, folders_for_files
-from groupledger.sinks.runs import MOST_MEMBERS
+from groupledger.sinks.attempts import MOST_MEMBERS
+from groupledger.sinks.ledger_tables import LedgerLocation, folders_for_files
 from groupledger.tables import BY_NAME, Table
 
 if TYPE_CHECKING:

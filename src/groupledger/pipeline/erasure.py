@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from groupledger.core.digest import result_digest, short_digest
 from groupledger.core.faults import Fault
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import DIGESTS, Written, digest_name, digests
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import Table
 
 Stored = Mapping[tuple[str, str], int]
@@ -19,7 +19,7 @@ Stored = Mapping[tuple[str, str], int]
 
 
 def short(
-    commits: Iterable[runs.Commit], table: Table, stored: Stored, removed: Mapping[str, Set[str]]
+    commits: Iterable[attempts.Commit], table: Table, stored: Stored, removed: Mapping[str, Set[str]]
 ) -> Iterator[str]:
     """Yield a line for each committed attempt with missing rows in a table that retention did not remove."""
     for commit in commits:
@@ -39,14 +39,14 @@ class Erasure:
     @classmethod
     def of(cls, spark: SparkSession, location: LedgerLocation) -> Erasure:
         """Read it as of now."""
-        last = runs.read_commits(spark, location).last(runs.REDACTION)
-        return cls(runs.removals(spark, location), 0 if last is None else last.sequence)
+        last = attempts.read_commits(spark, location).last(attempts.REDACTION)
+        return cls(attempts.removals(spark, location), 0 if last is None else last.sequence)
 
-    def touches(self, run: runs.Run) -> bool:
+    def touches(self, run: attempts.Run) -> bool:
         """Return whether rows of the run went or were changed: its digest then says nothing of those that are there."""
         return run.sequence < self.redacted or any(run.attempt_id in attempts for attempts in self.removed.values())
 
-    def require_whole(self, run: runs.Run, short: Iterable[Table]) -> None:
+    def require_whole(self, run: attempts.Run, short: Iterable[Table]) -> None:
         """Raise Fault RAW_ERASED if a table lacks rows of the run that were not removed on purpose."""
         lost = [table.name for table in short if run.attempt_id not in self.removed.get(table.name, ())]
         if lost:
@@ -61,11 +61,11 @@ class Erasure:
 class RunRows:
     """Rows by table beside what their run committed: numbers of rows, and digests."""
 
-    run: runs.Run
+    run: attempts.Run
     tables: Mapping[str, Written]
 
     @classmethod
-    def of(cls, run: runs.Run, contents: Mapping[str, Mapping[str, Written]]) -> RunRows:
+    def of(cls, run: attempts.Run, contents: Mapping[str, Mapping[str, Written]]) -> RunRows:
         """Choose the run's rows from the contents of tables, by table and attempt."""
         return cls(run, {name: found[run.attempt_id] for name, found in contents.items() if run.attempt_id in found})
 

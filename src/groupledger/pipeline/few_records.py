@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core.history import FoldSettings, TopicChange, TopicHistory
-from groupledger.core.log.plan import united
+from groupledger.core.log.read_plan import united
 from groupledger.core.moments import micros
-from groupledger.engine.classic.fold import Start
+from groupledger.engine.classic.column_fold import Start
 from groupledger.engine.fold_schema import FILLED, GROUP_KEY, RECORD
 from groupledger.engine.fold_slices import NO_TOPICS, ORDER, fold_records
 from groupledger.pipeline.accounts import RECORDS, ROWS
@@ -29,8 +29,8 @@ from groupledger.pipeline.offset_commits import GroupName
 from groupledger.pipeline.past import forgotten_ends
 from groupledger.sinks import upkeep
 from groupledger.sinks.location import verified_rows
-from groupledger.sinks.refusals import WriteConflict
-from groupledger.sources.offsets_log import without_spark
+from groupledger.sinks.spark_errors import WriteConflict
+from groupledger.sources.offsets_records import without_spark
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from groupledger.engine.fold_slices import KeyedGroup
     from groupledger.pipeline.past import Past
     from groupledger.pipeline.reading import Reading
-    from groupledger.sinks.ledger import LedgerLocation
+    from groupledger.sinks.ledger_tables import LedgerLocation
     from groupledger.tables import Table
 
 

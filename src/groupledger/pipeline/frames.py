@@ -22,16 +22,16 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.answers.names import unknown_group
+from groupledger.answers.queries import Value, filled, require_query
 from groupledger.answers.reader import WHERE_VIEWS_ARE, needed, tables, views
-from groupledger.answers.rows import Value, filled, require_query
 from groupledger.core.faults import Fault
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moments import millis
 from groupledger.core.protocol.metrics import Metric
 from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.engine.session import expect_delta
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerFault, LedgerLocation, check
+from groupledger.sinks.ledger_tables import LedgerFault, LedgerLocation, check
 from groupledger.tables import BY_NAME, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
@@ -216,7 +216,7 @@ def require_catalog(location: LedgerLocation) -> None:
 def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
     """Create the views beside the tables of a ledger in a catalog, or replace them; give their names.
 
-    Raises Fault: NOT_IN_A_CATALOG, and what `sinks.ledger.check` does.
+    Raises Fault: NOT_IN_A_CATALOG, and what `sinks.ledger_tables.check` does.
     """
     require_catalog(location)
     check(spark, location, [BY_NAME[name] for name in sorted(tables())])

@@ -11,19 +11,19 @@ from pyspark.sql import functions as F
 from groupledger.config import Config
 from groupledger.config.loading import GridSettings
 from groupledger.config.settings import ASSIGNORS
-from groupledger.core.custom.naming import find_all
+from groupledger.core.custom.assignor_names import find_all
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.step import Form
-from groupledger.engine import grid as engine
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
+from groupledger.engine import grid_cells as engine
 from groupledger.engine.buckets import bucket_count, parallelism
-from groupledger.engine.codec import Calculation
+from groupledger.engine.group_arrays import Calculation
 from groupledger.engine.older_spark import repartition_by_id
 from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.current import current
-from groupledger.sinks.ledger import LedgerLocation, check
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation, check
+from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
@@ -71,7 +71,7 @@ def grid(
 ) -> GridAnswer:
     """Compute every cell over the groups asked for (`groups` may have * and ?), write the rows as Parquet to `output`.
 
-    Raises Fault: as `sinks.ledger.check`; GRID_EMPTY where no group has members and an assignor to ask;
+    Raises Fault: as `sinks.ledger_tables.check`; GRID_EMPTY where no group has members and an assignor to ask;
     OUTPUT_EXISTS where `output` is there already.
     """
     location = LedgerLocation.of(config.ledger)
@@ -105,8 +105,8 @@ def _rows(
     settings: GridSettings,
     asked: tuple[str | None, str | None],
 ) -> DataFrame:
-    """Return a row for each group and cell (`engine.grid.OUTPUT`)."""
-    seen = runs.read_commits(spark, location)
+    """Return a row for each group and cell (`engine.grid_cells.OUTPUT`)."""
+    seen = attempts.read_commits(spark, location)
     seen.require_no_redaction()
     group, cluster = asked
 

@@ -19,8 +19,8 @@ from groupledger.config import Config
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.faults import Fault
 from groupledger.core.history import FoldSettings
-from groupledger.core.log.plan import KNOWN as KNOWN_KEY
-from groupledger.core.log.plan import KnownUpTo, known_in, together
+from groupledger.core.log.read_plan import KNOWN as KNOWN_KEY
+from groupledger.core.log.read_plan import KnownUpTo, known_in, together
 from groupledger.core.moments import from_millis
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.engine.buckets import bucket_count, parallelism
@@ -57,13 +57,13 @@ from groupledger.pipeline.past import (
     sorted_out,
 )
 from groupledger.pipeline.reading import Reading, read_sources, union
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import Written, append, digest_counts, digests
-from groupledger.sinks.ledger import LedgerLocation, check_for_writing
+from groupledger.sinks.attempts import LedgerView
+from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
 from groupledger.sinks.locks import turn
-from groupledger.sinks.refusals import WriteConflict, engine_errors_as_faults
-from groupledger.sinks.runs import LedgerView
-from groupledger.sources import offsets_log, snapshot_tables, topic_listings
+from groupledger.sinks.spark_errors import WriteConflict, engine_errors_as_faults
+from groupledger.sources import offsets_records, snapshot_tables, topic_listings
 from groupledger.sources.opening import Arrivals, Arrived
 from groupledger.sources.snapshot_tables import SOURCE_KIND, SnapshotRows
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS, Table
@@ -80,7 +80,7 @@ class IngestSummary:
     offsets that `max_records` left for later.
     """
 
-    run: runs.Run
+    run: attempts.Run
     already_committed: bool
     timings: Mapping[str, float]
     nothing_new: bool = False
@@ -123,14 +123,14 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     timings = Timings(invocation.seconds)
     with timings.stage("open"):
         check_for_writing(spark, location)
-        seen = runs.read_commits(spark, location, invocation.run_id)
+        seen = attempts.read_commits(spark, location, invocation.run_id)
         seen.require_no_redaction()
-        if seen.committed is not None and seen.committed.kind == runs.INGEST:
+        if seen.committed is not None and seen.committed.kind == attempts.INGEST:
             return IngestSummary(seen.committed, True, timings.by_stage)
         reading = read_sources(spark, config, seen.commits, invocation, last_snapshots(spark, location))
         guards = tuple(map(guard_of, reading.clusters))
         attempt = _attempt(config, invocation, reading, guards)
-    if (committed := runs.counted(spark, location, seen, attempt)) is not None:
+    if (committed := attempts.counted(spark, location, seen, attempt)) is not None:
         return IngestSummary(committed, True, timings.by_stage)
     past = Past(spark, location, seen.commits, guards, reading.stated)
     if reading.may_be_empty and all(map(seen.last, guards)):
@@ -143,21 +143,23 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         gather(spark, location, config.maintain)
     with timings.stage("plan"):
         few = few_records(past, reading, config.limits.max_record_bytes, attempt.attempt_id)
-        runs.plan(spark, location, attempt)
+        attempts.plan(spark, location, attempt)
     work = Work(past, config, attempt.attempt_id, few)
     reading = reading.with_frames(config.limits) if few is None else reading
     with reading.faults():
         _read(work, reading, timings)
     with timings.stage("commit"):
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions, **work.known(reading)})
-        run = runs.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
+        run = attempts.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
 
 
-def _last(spark: SparkSession, location: LedgerLocation, seen: runs.LedgerView, guards: tuple[str, ...]) -> runs.Run:
+def _last(
+    spark: SparkSession, location: LedgerLocation, seen: attempts.LedgerView, guards: tuple[str, ...]
+) -> attempts.Run:
     """Return the last run under any of these guards."""
     commit = max(filter(None, map(seen.last, guards)), key=lambda each: each.sequence)
-    run = runs.read_commits(spark, location, commit.run_id).committed
+    run = attempts.read_commits(spark, location, commit.run_id).committed
     assert run is not None, f"run {commit.run_id} was committed, and is no longer"
     return run
 
@@ -179,14 +181,14 @@ def _read(work: Work, reading: Reading, timings: Timings) -> None:
                 folded.release()
 
 
-def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: tuple[str, ...]) -> runs.Attempt:
+def _attempt(config: Config, invocation: Invocation, reading: Reading, guards: tuple[str, ...]) -> attempts.Attempt:
     """Name the run after its files and limits, unless the caller names it."""
     settings = digest({"limits": {"max_record_bytes": config.limits.max_record_bytes}})
     derived = f"ingest-{digest([reading.digest, settings])[:16]}"
-    return runs.Attempt(
+    return attempts.Attempt(
         run_id=invocation.run_id or derived,
         attempt_id=invocation.attempt_id,
-        kind=runs.INGEST,
+        kind=attempts.INGEST,
         inputs=reading.described,
         config_digest=settings,
         code_digest=code_digest(),
@@ -374,7 +376,7 @@ class Work:
         written = sum(each.rows for each in self.written if each.table == tables.GROUP_SNAPSHOTS.name)
         return [changes_of_ownership(self.past, groups, members, written)]
 
-    def outcome(self, invocation: Invocation) -> runs.Outcome:
+    def outcome(self, invocation: Invocation) -> attempts.Outcome:
         """Return what the attempt reports. Raises AssertionError if a record is not accounted for: a bug of ours."""
         for account in accounts(self.counts):
             if not account.balanced:
@@ -386,12 +388,12 @@ class Work:
         over = rejected > self.config.limits.max_quarantined
         by_table = digests(self.written)
         more = {
-            runs.LATE_GROUPS: self.late_groups,
+            attempts.LATE_GROUPS: self.late_groups,
             STRAY_GROUPS: self.stray_groups,
-            runs.MOST_MEMBERS: self.most_members,
+            attempts.MOST_MEMBERS: self.most_members,
             **digest_counts(by_table),
         }
-        return runs.Outcome(
+        return attempts.Outcome(
             counts_in=dict(self.counts),
             counts_out={**rows, **more},
             result_digest=result_digest(by_table),
@@ -405,16 +407,16 @@ class Work:
         return self.past.rows(table, self.attempt_id)
 
     def _append(self, table: tables.Table, rows: DataFrame) -> None:
-        metrics = {runs.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}
+        metrics = {attempts.MOST_MEMBERS: F.max(c.MEMBERS)} if table is tables.GROUP_SNAPSHOTS else {}
         self._appended(append(self.past.location, table, rows, self.attempt_id, metrics))
 
     def _appended(self, written: Written | None) -> None:
         if written is not None:
             self.written.append(written)
-            self.most_members = max(self.most_members, written.metrics.get(runs.MOST_MEMBERS) or 0)
+            self.most_members = max(self.most_members, written.metrics.get(attempts.MOST_MEMBERS) or 0)
 
 
-# Up to when an ingest leaves each cluster of the ledger known, for `runs` (`core.log.plan`).
+# Up to when an ingest leaves each cluster of the ledger known, for `runs` (`core.log.read_plan`).
 #
 # Each run keeps it of all clusters, so that a reader looks at the last runs only.
 
@@ -495,18 +497,18 @@ def note_nothing_new(past: Past, seen: LedgerView, reading: Reading, invocation:
         return
     inputs = {"sources": [], **inputs_of([known_before(past), reading.known])}
     now = invocation.now()
-    attempt = runs.Attempt(
-        run_id=f"{runs.NOTHING_NEW}-{digest([inputs, invocation.attempt_id])[:16]}",
+    attempt = attempts.Attempt(
+        run_id=f"{attempts.NOTHING_NEW}-{digest([inputs, invocation.attempt_id])[:16]}",
         attempt_id=invocation.attempt_id,
-        kind=runs.NOTHING_NEW,
+        kind=attempts.NOTHING_NEW,
         inputs=inputs,
         config_digest="",
         code_digest="",
         started_at=now,
     )
-    outcome = runs.Outcome({}, {}, "", "done", invocation.now())
+    outcome = attempts.Outcome({}, {}, "", "done", invocation.now())
     try:
-        runs.commit(past.spark, past.location, attempt, seen.sequence, outcome)
+        attempts.commit(past.spark, past.location, attempt, seen.sequence, outcome)
     except WriteConflict:
         return
 
@@ -623,7 +625,7 @@ def of_table(pieces: Iterable[GivenRows], table: Table) -> list[DataFrame]:
 # What was there to be read, held against what came of it: physical lines and table rows, counted where they arrive.
 
 LISTED = f"{LISTINGS}.listed"
-_STAGES = (offsets_log.STAGE, snapshot_tables.STAGE, topic_listings.STAGE)
+_STAGES = (offsets_records.STAGE, snapshot_tables.STAGE, topic_listings.STAGE)
 
 
 def count_arrivals(reading: Reading, counts: Counter[str]) -> None:

@@ -22,10 +22,10 @@ from groupledger.engine.renaming import KIND, MARK, NAME, SURROGATE, closed, wit
 from groupledger.pipeline.erasure import Erasure, short
 from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import due, forgetting
-from groupledger.sinks import runs, upkeep
+from groupledger.sinks import attempts, upkeep
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import LedgerLocation, check_for_writing
-from groupledger.sinks.refusals import engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
+from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.sinks.upkeep import Aside, Lease, erase, set_aside
 from groupledger.tables import BY_NAME, GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES, Table
 from groupledger.tables import columns as c
@@ -85,7 +85,7 @@ def maintain(
     """
     with engine_errors_as_faults(location):
         check_for_writing(spark, location, {RUNS, *tables})
-        attempt = runs.Attempt(MAINTAIN, invocation.attempt_id, MAINTAIN, {}, "", "", invocation.now())
+        attempt = attempts.Attempt(MAINTAIN, invocation.attempt_id, MAINTAIN, {}, "", "", invocation.now())
         lease = Lease(attempt, timedelta(minutes=config.maintain.lease_minutes))
         lease.take(spark, location, invocation.now())
         work = _Work(spark, location, config, invocation, lease, tables)
@@ -109,7 +109,7 @@ class _Work:
     def done(self, *, redact: bool) -> MaintainSummary:
         timings = Timings(self.invocation.seconds)
         with timings.stage("redact"):
-            redacted = self._redact() if redact or runs.read_commits(self.spark, self.location).redacting else 0
+            redacted = self._redact() if redact or attempts.read_commits(self.spark, self.location).redacting else 0
         with timings.stage("give up"):
             count = self._give_up()
         with timings.stage("retire"):
@@ -126,7 +126,10 @@ class _Work:
         found = [aside for table in TABLES for aside in set_aside(self.location, table)]
         if not found:
             return
-        erasure, commits = Erasure.of(self.spark, self.location), runs.read_commits(self.spark, self.location).commits
+        erasure, commits = (
+            Erasure.of(self.spark, self.location),
+            attempts.read_commits(self.spark, self.location).commits,
+        )
         for aside in found:
             redacted = aside.sequence < erasure.redacted  # since it was moved: what it holds may name somebody
             if redacted or BY_NAME[aside.table] in self.tables:
@@ -149,11 +152,11 @@ class _Work:
     def _give_up(self) -> int:
         now = self.invocation.now()
         began_before = now - timedelta(hours=self.config.maintain.attempt_hours)
-        return runs.give_up(self.spark, self.location, began_before, now)
+        return attempts.give_up(self.spark, self.location, began_before, now)
 
     def _retire(self, stored: Mapping[tuple[str, str], int]) -> None:
         """Commit which rows go for good, before any does: an ingest that needs them meanwhile ends in a conflict."""
-        seen = runs.read_commits(self.spark, self.location)
+        seen = attempts.read_commits(self.spark, self.location)
         now = self.invocation.now()
         removed = due(self.spark, self.location, self.config.maintain.retention, stored, seen, now)
         if not removed:
@@ -161,15 +164,15 @@ class _Work:
         counts = {f"removed.{name}": sum(stored[name, each] for each in removed[name]) for name in sorted(removed)}
         counts |= forgetting(self.spark, self.location, removed.get(LOG_RECORDS.name, []))
         guards = {guard for commit in seen.commits for guard in commit.guards if LOG_RECORDS.name in removed}
-        guards -= {runs.REDACTION}
+        guards -= {attempts.REDACTION}
         run_id = f"{MAINTAIN}-{self.invocation.attempt_id}"
         attempt = replace(self.lease.attempt, run_id=run_id, guards=tuple(sorted(guards)))
-        outcome = runs.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
-        runs.commit(self.spark, self.location, attempt, seen.sequence, outcome)
+        outcome = attempts.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
+        attempts.commit(self.spark, self.location, attempt, seen.sequence, outcome)
 
     def _gone(self, stored: Mapping[tuple[str, str], int]) -> Mapping[str, Sequence[str]]:
         """Return by table the attempts whose rows are there and can never count."""
-        dead, removed = runs.given_up(self.spark, self.location), runs.removals(self.spark, self.location)
+        dead, removed = attempts.given_up(self.spark, self.location), attempts.removals(self.spark, self.location)
         found: defaultdict[str, list[str]] = defaultdict(list)
         for table, attempt in sorted(stored):
             if attempt in dead or attempt in removed.get(table, ()):
@@ -238,24 +241,24 @@ class Redaction:
     spark: SparkSession
     location: LedgerLocation
     settings: RedactionSettings
-    attempt: runs.Attempt
+    attempt: attempts.Attempt
     buckets: int
 
     def done(self, now: datetime) -> int:
         """Begin, or continue one that was cut off, and commit; return how many tables were overwritten."""
-        seen = runs.read_commits(self.spark, self.location)
+        seen = attempts.read_commits(self.spark, self.location)
         if not seen.redacting:
             records = [commit.attempt_id for commit in seen.commits if LOG_RECORDS.name in commit.counts_out]
             self._commit(seen, now, records, {BEGUN: 1})
-            seen = runs.read_commits(self.spark, self.location)
+            seen = attempts.read_commits(self.spark, self.location)
         series = sum(BEGUN in commit.counts_out for commit in seen.commits)
         overwritten = self._overwrite(series)
-        self._commit(runs.read_commits(self.spark, self.location), now, [], {})
+        self._commit(attempts.read_commits(self.spark, self.location), now, [], {})
         return overwritten
 
-    def _commit(self, seen: runs.LedgerView, now: datetime, records: list[str], counts: Mapping[str, int]) -> None:
+    def _commit(self, seen: attempts.LedgerView, now: datetime, records: list[str], counts: Mapping[str, int]) -> None:
         """Commit that the records of these attempts go: all that counted."""
-        guards = {guard for commit in seen.commits for guard in commit.guards} | {runs.REDACTION}
+        guards = {guard for commit in seen.commits for guard in commit.guards} | {attempts.REDACTION}
         number = f"{seen.sequence + 1}"
         attempt = replace(
             self.attempt,
@@ -266,8 +269,8 @@ class Redaction:
         )
         counts = {**counts, **forgetting(self.spark, self.location, records)}
         removed = {LOG_RECORDS.name: records} if counts.get(BEGUN) else {}
-        outcome = runs.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
-        runs.commit(self.spark, self.location, attempt, seen.sequence, outcome)
+        outcome = attempts.Outcome({}, counts, result_digest="", verdict="done", finished_at=now, removed=removed)
+        attempts.commit(self.spark, self.location, attempt, seen.sequence, outcome)
 
     def _overwrite(self, series: int) -> int:
         names = with_surrogates(self._names(), series, self.buckets)

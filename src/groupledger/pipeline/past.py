@@ -12,12 +12,12 @@ from pyspark.sql import functions as F
 
 from groupledger.config import RetentionSettings
 from groupledger.core.history import OTHER_LOG_PARTITION
-from groupledger.core.log.plan import LogPlace, Range, Ranges, overlapping, united
-from groupledger.sinks import runs
+from groupledger.core.log.read_plan import LogPlace, Range, Ranges, overlapping, united
+from groupledger.sinks import attempts
+from groupledger.sinks.attempts import Commit, LedgerView, committed_before
 from groupledger.sinks.current import current, written_by
-from groupledger.sinks.ledger import LedgerLocation
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sinks.location import LedgerFault
-from groupledger.sinks.runs import Commit, LedgerView, committed_before
 from groupledger.tables import BY_NAME, LOG_RECORDS, QUARANTINE, Table
 from groupledger.tables import columns as c
 
@@ -28,9 +28,9 @@ STRAY_GROUPS = "stray_groups"
 _GUARD = "/ingest"
 
 
-def require_facts(seen: runs.LedgerView, location: LedgerLocation) -> None:
+def require_facts(seen: attempts.LedgerView, location: LedgerLocation) -> None:
     """Raise LedgerFault("NOTHING_INGESTED") where no ingest was ever committed: there is nothing to compute from."""
-    if all(commit.kind != runs.INGEST for commit in seen.commits):
+    if all(commit.kind != attempts.INGEST for commit in seen.commits):
         what = f"nothing was ever ingested into the ledger at {location}"
         raise LedgerFault("NOTHING_INGESTED", f"{what}: run `groupledger ingest` first, and see that it succeeds")
 

@@ -14,20 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupledger.config import Config, LimitSettings, SourceSettings
-from groupledger.config.settings import (
-    ADMIN,
-    CLUSTERS,
-    DELTA,
-    KAFKA,
-    OFFSETS,
-    SEGMENTS,
-    SNAPSHOTS,
-    SPARK_READER,
-    TABLE,
-)
+from groupledger.config.settings import ADMIN, CLUSTERS, DELTA, KAFKA, OFFSETS, SEGMENTS, SNAPSHOTS, SPARK_READER, TABLE
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import KnownUpTo
+from groupledger.core.log.read_plan import KnownUpTo
 from groupledger.core.secrets import without_secrets
 from groupledger.pipeline.cluster import (
     OFFSETS_PARTITIONS,
@@ -41,14 +31,14 @@ from groupledger.pipeline.cluster import (
 )
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
-from groupledger.sinks.refusals import ENGINE_ERRORS
-from groupledger.sinks.runs import Commit
+from groupledger.sinks.attempts import Commit
+from groupledger.sinks.spark_errors import ENGINE_ERRORS
 from groupledger.sources import (
     delta_growth,
     kafka_log,
     memberships,
-    offsets_log,
-    segments,
+    offsets_records,
+    segment_files,
     snapshot_tables,
     topic_listings,
 )
@@ -290,18 +280,18 @@ class _Opener:
         spark, place, keeps = self.spark, source.place, source.keeps_offset_commits
         grown: tuple[TableReading, ...] = ()
         if source.kind == SEGMENTS:
-            found = segments.list_segments(place, glob=source.glob)
-            rows, files = segments.read(spark, found, cluster_id, offset_commits=keeps), found.files
+            found = segment_files.list_segments(place, glob=source.glob)
+            rows, files = segment_files.read(spark, found, cluster_id, offset_commits=keeps), found.files
         elif source.kind in (DELTA, TABLE):
             grown = (self._growing(_growing_log(source, self.config.limits), cluster_id),)
             files = grown[0].files
-            rows = offsets_log.of_table(grown[0].frame, place, cluster_id, source.columns, offset_commits=keeps)
+            rows = offsets_records.of_table(grown[0].frame, place, cluster_id, source.columns, offset_commits=keeps)
         elif source.kind == "offsets-parquet":
             files = table_files(spark, place, "parquet", glob=source.glob)
-            rows = offsets_log.read_table(spark, files, "parquet", cluster_id, source.columns, offset_commits=keeps)
+            rows = offsets_records.read_table(spark, files, "parquet", cluster_id, source.columns, offset_commits=keeps)
         else:
             files = table_files(spark, place, "json", glob=source.glob)
-            rows = offsets_log.read_json(spark, files, cluster_id, source.columns, offset_commits=keeps)
+            rows = offsets_records.read_json(spark, files, cluster_id, source.columns, offset_commits=keeps)
         logs = _within_limits((rows,), source, self.config.limits)
         return SourceReading(source, cluster_id, logs, files=(files,), grown=grown)
 
@@ -379,7 +369,7 @@ def _growing_log(source: SourceSettings, limits: LimitSettings) -> GrowingTable:
     read_as = digest(settings if source.keeps_offset_commits else {**settings, "offset_commits": False})
 
     def fields(schema: StructType) -> Iterable[str]:
-        return offsets_log.fields_of(schema, source.place, source.columns).values()
+        return offsets_records.fields_of(schema, source.place, source.columns).values()
 
     return GrowingTable(source.place, source.kind, source.kind == TABLE, read_as, fields)
 
@@ -432,7 +422,7 @@ def _within_limits(logs: Iterable[Rows], source: SourceSettings, limits: LimitSe
 
     def within(rows: Rows) -> Rows:
         checked = rows.good.withColumn(PROBLEM, F.when(size > limits.max_record_bytes, text))
-        found = split(checked, good, source.place, {c.STAGE: F.lit(offsets_log.STAGE), **known})
+        found = split(checked, good, source.place, {c.STAGE: F.lit(offsets_records.STAGE), **known})
         rejected = rows.rejected.unionByName(found.rejected)
         return replace(rows, good=found.good, rejected=rejected, watches=rows.watches + found.watches)
 

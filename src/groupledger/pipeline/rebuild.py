@@ -22,9 +22,9 @@ from groupledger.config.settings import TABLE
 from groupledger.core.digest import code_digest
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_secrets
-from groupledger.engine import calls
+from groupledger.engine import recorded_groups
+from groupledger.engine.bucket_rows import RESULTS
 from groupledger.engine.fold_schema import FILLED
-from groupledger.engine.rows import RESULTS
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows
 from groupledger.pipeline.enveloped import Enveloped
@@ -33,11 +33,11 @@ from groupledger.pipeline.ingest import changes_of_ownership, given, of_table
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import READ_AT, read_sources, stated_partitions, union
-from groupledger.sinks import runs
+from groupledger.sinks import attempts
 from groupledger.sinks.append import Written, measured, stamp, stored
 from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger import LedgerLocation, check, check_for_writing, init, stands
-from groupledger.sinks.refusals import RAW, damaged, engine_errors_as_faults
+from groupledger.sinks.ledger_tables import LedgerLocation, check, check_for_writing, init, stands
+from groupledger.sinks.spark_errors import RAW, damaged, engine_errors_as_faults
 from groupledger.sinks.upkeep import STAMPED, folder_of, move_aside
 from groupledger.tables import Table
 from groupledger.tables import columns as c
@@ -72,9 +72,9 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     """
     with engine_errors_as_faults(location):
         check_for_writing(spark, location)
-        history = runs.history(spark, location)  # before the tables: what commits after this look is not missing
+        history = attempts.history(spark, location)  # before the tables: what commits after this look is not missing
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
-        sequence = runs.read_commits(spark, location).sequence
+        sequence = attempts.read_commits(spark, location).sequence
     set_aside = {}
     for table in STAMPED:
         if table.name not in RAW:
@@ -127,7 +127,7 @@ class _Rebuild:
         spark: SparkSession,
         location: LedgerLocation,
         config: Config,
-        history: tuple[runs.Run, ...],
+        history: tuple[attempts.Run, ...],
         contents: RebuiltContents,
     ) -> None:
         self.spark, self.location = spark, location
@@ -205,35 +205,35 @@ class Remaking:
     def __init__(self, spark: SparkSession, location: LedgerLocation, config: Config) -> None:
         """Make runs by their own settings; `config` has what a run must not say, such as paths with secrets."""
         self.spark, self.location, self.config = spark, location, config
-        self.commits = runs.read_commits(spark, location).commits
+        self.commits = attempts.read_commits(spark, location).commits
 
-    def wrote(self, run: runs.Run) -> bool:
+    def wrote(self, run: attempts.Run) -> bool:
         """Return whether runs of its kind write rows that are made of others: a `maintain` does not."""
         return run.kind in self._kinds
 
-    def made(self, run: runs.Run) -> RemadeRows:
+    def made(self, run: attempts.Run) -> RemadeRows:
         """Make the rows that the run wrote. Raises Fault: REBUILT_DIFFERENT, SOURCES_CHANGED if that is impossible."""
         return self._kinds[run.kind](run)
 
     @property
-    def _kinds(self) -> Mapping[str, Callable[[runs.Run], RemadeRows]]:
-        return {assign.KIND: self._computed, runs.INGEST: self._folded, runs.CALLS: self._called}
+    def _kinds(self) -> Mapping[str, Callable[[attempts.Run], RemadeRows]]:
+        return {assign.KIND: self._computed, attempts.INGEST: self._folded, attempts.CALLS: self._called}
 
-    def _called(self, run: runs.Run) -> RemadeRows:
+    def _called(self, run: attempts.Run) -> RemadeRows:
         """Derive the calls of all history, as of the commits that the run saw."""
-        seen = runs.LedgerView(self._before(run))
+        seen = attempts.LedgerView(self._before(run))
         computed = call_tables.computed(self.spark, self.location, self.config, seen, run.inputs["hours"])
-        return RemadeRows.cut(Enveloped.of(computed, None), calls.TABLES)
+        return RemadeRows.cut(Enveloped.of(computed, None), recorded_groups.TABLES)
 
-    def _computed(self, run: runs.Run) -> RemadeRows:
+    def _computed(self, run: attempts.Run) -> RemadeRows:
         if assign.SETTINGS not in run.inputs:
             what = f"run {run.run_id!r} does not say with which settings it computed"
             raise Fault("REBUILT_DIFFERENT", f"{what}: run `groupledger assign` with them again under another run id")
-        seen = runs.LedgerView(self._before(run))
+        seen = attempts.LedgerView(self._before(run))
         computed = assign.computed_again(self.spark, self.location, self.config, run, seen)
         return RemadeRows.cut(Enveloped.of(computed, None), RESULTS)
 
-    def _folded(self, run: runs.Run) -> RemadeRows:
+    def _folded(self, run: attempts.Run) -> RemadeRows:
         """Fold the attempt's records, and add what of its sources never became a record."""
         before = self._before(run)
         past = Past(self.spark, self.location, before, run.guards, stated_partitions(run.inputs["sources"]))
@@ -250,7 +250,7 @@ class Remaking:
                 made.by_table.setdefault(table.name, []).append(more)
         return made
 
-    def _from_sources(self, run: runs.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
+    def _from_sources(self, run: attempts.Run, work: ingest.Work) -> Iterator[tuple[Table, DataFrame]]:
         """Yield rows that are not kept raw: rejected lines, and users' own tables. Their sources must be unchanged."""
         passing = [each["path"] for each in run.inputs["sources"] if SINCE in each or READ_AT in each]
         if passing:
@@ -277,7 +277,7 @@ class Remaking:
         if rejected is not None:
             yield tables.QUARANTINE, rejected
 
-    def _before(self, run: runs.Run) -> tuple[runs.Commit, ...]:
+    def _before(self, run: attempts.Run) -> tuple[attempts.Commit, ...]:
         return tuple(commit for commit in self.commits if commit.sequence < run.sequence)
 
 
@@ -360,7 +360,7 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
     """
     with engine_errors_as_faults(location):
         check(spark, location)
-        run = _found(runs.history(spark, location), run_id)
+        run = _found(attempts.history(spark, location), run_id)
         remaking = Remaking(spark, location, config)
         if not remaking.wrote(run):
             raise Fault("NOTHING_TO_VERIFY", f"run {run_id!r} is a {run.kind}: it computes no rows of its own")
@@ -375,7 +375,7 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
             rows.release()
 
 
-def _found(history: tuple[runs.Run, ...], run_id: str) -> runs.Run:
+def _found(history: tuple[attempts.Run, ...], run_id: str) -> attempts.Run:
     """Return the run of that name; if it was committed more than once, the last one."""
     for run in reversed(history):
         if run.run_id == run_id:
@@ -384,7 +384,7 @@ def _found(history: tuple[runs.Run, ...], run_id: str) -> runs.Run:
     raise Fault("UNKNOWN_RUN", f"no committed run is called {run_id!r}; the latest: {known or 'none'}")
 
 
-def _compared(spark: SparkSession, location: LedgerLocation, run: runs.Run, rows: RemadeRows) -> Verification:
+def _compared(spark: SparkSession, location: LedgerLocation, run: attempts.Run, rows: RemadeRows) -> Verification:
     """Compare the rows of the tables that follow from others; raw records are what all of it is made of."""
     derived = [table for table in STAMPED if table.name not in RAW]
     made = RunRows(run, {table.name: found for table in derived if (found := _measured(table, run, rows))})
@@ -403,7 +403,7 @@ def _compared(spark: SparkSession, location: LedgerLocation, run: runs.Run, rows
     return Verification(run.run_id, run.kind, run.sequence, run.code_digest, compared, same)
 
 
-def _measured(table: Table, run: runs.Run, rows: RemadeRows) -> Written | None:
+def _measured(table: Table, run: attempts.Run, rows: RemadeRows) -> Written | None:
     """Measure the rows of one table as an append would; None if there are none."""
     if not rows.by_table.get(table.name):
         return None

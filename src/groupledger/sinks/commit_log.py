@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from groupledger.core.digest import digest
-from groupledger.core.ledger import VERSION_PROPERTY, first_words
+from groupledger.core.ledger_version import VERSION_PROPERTY, first_words
 from groupledger.sinks import changes
 from groupledger.sinks.location import LedgerLocation, plain_table
-from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, damaged, is_conflict, unwritable
+from groupledger.sinks.spark_errors import ENGINE_ERRORS, WriteConflict, damaged, is_conflict, unwritable
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
 

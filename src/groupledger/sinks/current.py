@@ -10,8 +10,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from groupledger.sinks.attempts import LATE_GROUPS, Commit, committed_runs, read_commits
 from groupledger.sinks.location import LedgerLocation
-from groupledger.sinks.runs import LATE_GROUPS, Commit, committed_runs, read_commits
 from groupledger.tables import (
     BY_NAME,
     COVERAGE,

@@ -25,7 +25,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
 from groupledger.core.digest import digest
-from groupledger.sinks.refusals import LedgerRefusal, WriteConflict
+from groupledger.sinks.spark_errors import LedgerRefusal, WriteConflict
 
 FOLDER = "_locks"
 PATIENCE_SECONDS = 1_800.0

@@ -22,10 +22,10 @@ from pyspark.sql import functions as F
 
 from groupledger.core.moments import iso
 from groupledger.sinks import changes
+from groupledger.sinks.attempts import Attempt, planned_row
 from groupledger.sinks.commit_log import TRIES, SparkCommitLog
 from groupledger.sinks.location import LedgerLocation, file_sizes, has_files_to_vacuum, has_scheme, local_folder
-from groupledger.sinks.refusals import ENGINE_ERRORS, WriteConflict, is_conflict
-from groupledger.sinks.runs import Attempt, planned_row
+from groupledger.sinks.spark_errors import ENGINE_ERRORS, WriteConflict, is_conflict
 from groupledger.tables import RUNS, TABLES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal

@@ -16,7 +16,7 @@ from groupledger.core.digest import digest
 from groupledger.core.faults import PASSING, UNSETTLED, Fault, client_module, is_hopeless, kafka_fault, unreachable
 from groupledger.core.log.described_groups import DescribedGroup, DescribedMember
 from groupledger.core.log.lines import TOPIC
-from groupledger.core.log.plan import LogEnds
+from groupledger.core.log.read_plan import LogEnds
 
 PACKAGE = ("confluent-kafka", "kafka")
 _POLL_SECONDS, _AGAIN_SECONDS = 0.05, 0.2

@@ -16,8 +16,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from groupledger.core.digest import digest
 from groupledger.core.faults import Fault, kafka_fault, log_moved
 from groupledger.core.log.lines import TOPIC
-from groupledger.core.log.plan import OffsetRange
-from groupledger.sources import offsets_log
+from groupledger.core.log.read_plan import OffsetRange
+from groupledger.sources import offsets_records
 from groupledger.sources.kafka_client import Address
 from groupledger.sources.kafka_records import StretchReader
 from groupledger.sources.opening import NUMBER, PROBLEM
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 FIELDS = StructType(
-    [*offsets_log.FIELDS_OF_BATCHES, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())]
+    [*offsets_records.FIELDS_OF_BATCHES, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())]
 )
 _NAME = "groupledger_kafka_log"
 _MARK = "groupledger-fault "

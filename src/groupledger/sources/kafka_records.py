@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from groupledger.core.faults import LOST, client_module, is_hopeless, kafka_fault, log_moved
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, TOPIC
-from groupledger.core.log.plan import OffsetRange
+from groupledger.core.log.read_plan import OffsetRange
 from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.sources.kafka_client import PACKAGE, Address, silence
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM

@@ -34,7 +34,7 @@ from groupledger.core.log.described_groups import DescribedLines
 from groupledger.core.log.input_codes import MOMENT, OFFSET, NumberRange
 from groupledger.core.log.lines import table_row
 from groupledger.sources.files import Files, open_table, table_files, whole
-from groupledger.sources.lines import given_lines, parsed, read_text
+from groupledger.sources.line_files import given_lines, parsed, read_text
 from groupledger.sources.opening import BLANK, CORRUPT, PROBLEM, Arrivals, Rows, SourceFault, opened, split
 from groupledger.sources.topic_listings import canonical_topic_id
 from groupledger.tables import columns as c

@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, Stru
 from groupledger.core.log.input_codes import MOST_RACKED_PARTITIONS
 from groupledger.core.log.lines import LISTING_FIELDS, listed_topic
 from groupledger.sources.files import Files
-from groupledger.sources.lines import parsed, read_text
+from groupledger.sources.line_files import parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, observed, rejections, watched_scan
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -46,7 +46,7 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
 
 
 def of_lines(lines: DataFrame, source: str, cluster_id: str, placed: DataFrame | None = None) -> Rows:
-    """Read lines from `sources.lines` as `read_json` does; `placed`: the same rows, of lines with their places."""
+    """Read lines from `sources.line_files` as `read_json` does; `placed`: the same rows, of lines with their places."""
     assert tuple(FIELDS.names) == LISTING_FIELDS[:-1], "the parser gives the fields in this order"
     watched, watch = watched_scan(lines)
     rows = parsed(watched, FIELDS, listed_topic)

@@ -7,7 +7,7 @@ count, as SQL). Called by `sinks`, `engine`, `pipeline` and `answers`.
 
 from __future__ import annotations
 
-from groupledger.core.ledger import SCHEMA_VERSION
+from groupledger.core.ledger_version import SCHEMA_VERSION
 from groupledger.tables.declaration import Table
 from groupledger.tables.facts import (
     COVERAGE,

@@ -218,7 +218,7 @@ def _both(table: Table, is_result: str, is_fact: str, cut: Cut) -> str:
 
 
 def _not_listed() -> str:
-    """Select topics that no listing counts at a snapshot's time, with changes ordered as in `core.log.topics`.
+    """Select topics that no listing counts at a snapshot's time, changes ordered as in `core.log.topic_partitions`.
 
     A topic that is listed later for the first time is judged by that listing.
     """

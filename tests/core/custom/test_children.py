@@ -12,9 +12,9 @@ from pathlib import Path, PosixPath
 import pytest
 
 from groupledger.core.custom import Group, Member, children, messages
+from groupledger.core.custom.assignor_names import find
 from groupledger.core.custom.contract import examine, examine_all
-from groupledger.core.custom.group import CustomLimits
-from groupledger.core.custom.naming import find
+from groupledger.core.custom.custom_group import CustomLimits
 from tests.core.custom.faulty import in_turns
 
 HOSTILE = "tests.core.custom.hostile"
@@ -148,7 +148,7 @@ def test_processes_end_with_the_one_that_started_them(mark):
     """It is killed in the middle of a call, and cannot see to them."""
     text = (
         "import os, threading, sys\n"
-        "from groupledger.core.custom.naming import find\n"
+        "from groupledger.core.custom.assignor_names import find\n"
         "from groupledger.core.custom.contract import examine\n"
         "from tests.core.custom.test_children import EVIL\n"
         "threading.Timer(1.5, lambda: os.kill(os.getpid(), 9)).start()\n"

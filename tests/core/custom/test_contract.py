@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.custom import Group, Member, TopicPartition, stale_members
+from groupledger.core.custom.assignor_names import find
 from groupledger.core.custom.contract import examine
-from groupledger.core.custom.naming import find
 
 FAULTY = "tests.core.custom.faulty"
 OWNED_BY_B = tuple(TopicPartition("t", number) for number in range(4))

@@ -9,8 +9,8 @@ import pytest
 
 from examples.lag_weighted import TOLERATED, lag_records, user_data
 from groupledger.core.custom import Group, Member, TopicPartition
+from groupledger.core.custom.assignor_names import find
 from groupledger.core.custom.contract import examine
-from groupledger.core.custom.naming import find
 
 CUSTOM = find("examples.lag_weighted:assign")
 

@@ -8,9 +8,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from groupledger.core.custom import Protocol, naming
-from groupledger.core.custom.group import CustomLimits
-from groupledger.core.custom.naming import find, find_all, may_be_custom, source_digests
+from groupledger.core.custom import Protocol, assignor_names
+from groupledger.core.custom.assignor_names import find, find_all, may_be_custom, source_digests
+from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 FAULTY = "tests.core.custom.faulty"
@@ -19,8 +19,8 @@ FAULTY = "tests.core.custom.faulty"
 @pytest.fixture
 def entry_points(monkeypatch):
     points: list[EntryPoint] = []
-    monkeypatch.setattr(naming, "_entry_points", lambda name: [each for each in points if each.name == name])
-    return lambda name, value: points.append(EntryPoint(name, value, naming.ENTRY_POINTS))
+    monkeypatch.setattr(assignor_names, "_entry_points", lambda name: [each for each in points if each.name == name])
+    return lambda name, value: points.append(EntryPoint(name, value, assignor_names.ENTRY_POINTS))
 
 
 def test_a_function_says_its_protocols_and_its_name():

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from groupledger.core.history import FoldCounts, LogRow, TopicHistory, fold_group
-from groupledger.core.history.rows import Accounts
+from groupledger.core.history.fold_rows import Accounts
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

@@ -3,16 +3,16 @@
 import pytest
 
 from groupledger import tables
-from groupledger.core.history import rows
+from groupledger.core.history import fold_rows
 
 FILLED = {
-    "group_snapshots": rows.GroupSnapshotRow,
-    "member_snapshots": rows.MemberSnapshotRow,
-    "ownership_changes": rows.OwnershipChangeRow,
-    "group_heads": rows.GroupHeadRow,
-    "coverage": rows.CoverageRow,
-    "quarantine": rows.QuarantineRow,
-    "violations": rows.FindingRow,
+    "group_snapshots": fold_rows.GroupSnapshotRow,
+    "member_snapshots": fold_rows.MemberSnapshotRow,
+    "ownership_changes": fold_rows.OwnershipChangeRow,
+    "group_heads": fold_rows.GroupHeadRow,
+    "coverage": fold_rows.CoverageRow,
+    "quarantine": fold_rows.QuarantineRow,
+    "violations": fold_rows.FindingRow,
 }
 
 

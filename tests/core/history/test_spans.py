@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.history.rows import spans, topic_spans
+from groupledger.core.history.fold_rows import spans, topic_spans
 
 
 @pytest.mark.parametrize(

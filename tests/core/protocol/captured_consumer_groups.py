@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from groupledger.core.assignors.server.server_group import TopicId
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.codec import uuid_bytes

@@ -8,7 +8,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.simulator import Script

@@ -10,7 +10,7 @@ from random import Random
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, Times
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace, Settlement
 from groupledger.core.protocol.simulator import Script, live
 from groupledger.core.rebalance.step import Form

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Seat, Subscription, Times

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.custom.group import Group as CustomGroup
-from groupledger.core.custom.group import Protocol, cooperative_step
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import Group as CustomGroup
+from groupledger.core.custom.custom_group import Protocol, cooperative_step
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Subscription
 from groupledger.core.protocol.compatibility import ByteCode

@@ -10,7 +10,7 @@ import pytest
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import COOPERATIVE, LIBRARIES, SUPPORTED
-from groupledger.core.protocol.migration import Danger, GroupClient, rehearse, two_bounces
+from groupledger.core.protocol.rolling_migration import Danger, GroupClient, rehearse, two_bounces
 from groupledger.core.protocol.script_json import read_script, simulate_lines
 
 DEFAULTS = {

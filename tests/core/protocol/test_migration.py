@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode
-from groupledger.core.protocol.migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
+from groupledger.core.protocol.rolling_migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
 
 COOPERATIVE_STICKY = "cooperative-sticky"
 OLD = ByteCode.BEFORE_KIP_429

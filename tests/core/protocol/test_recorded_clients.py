@@ -8,8 +8,8 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode, libraries
-from groupledger.core.protocol.migration import Danger, rehearse, two_bounces
 from groupledger.core.protocol.recorded_clients import recorded_group
+from groupledger.core.protocol.rolling_migration import Danger, rehearse, two_bounces
 from tests.core.history.captured import every_group, folded
 
 WRITERS = {"java": "java", "rdk": "librdkafka", "kpy": "kafka-python", "go": "franz-go"}

@@ -10,7 +10,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings, MigrationPolicy
 from groupledger.core.protocol.script_json import (
     EVENTS,
     TOGETHER,

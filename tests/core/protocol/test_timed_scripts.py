@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from groupledger.core.custom.group import Protocol
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
-from groupledger.core.protocol.consumer_group.settings import (
+from groupledger.core.protocol.consumer_group.group_settings import (
     ConsumerGroupSettings,
     StreamsGroupSettings,
     SubtopologyTopics,

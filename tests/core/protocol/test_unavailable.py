@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.settlement import Outage, Pace

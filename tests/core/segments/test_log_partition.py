@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from groupledger.core.log.segments import LogReader, Segment
-from groupledger.sources.segments import decompressed
+from groupledger.sources.segment_files import decompressed
 from tests.segments import hand, real
 from tests.segments.hand import ABORT, COMMIT, TRANSACTIONAL, batch, commit, group, marker, old_message, record
 from tests.segments.reading import name, read, windows_of
@@ -122,7 +122,7 @@ def test_bytes_that_do_not_decompress_harm_no_other_batch(form):
 
 
 def test_bytes_that_grow_without_end_are_not_held(monkeypatch):
-    monkeypatch.setattr("groupledger.sources.segments.MOST_BYTES", 1_000)
+    monkeypatch.setattr("groupledger.sources.segment_files.MOST_BYTES", 1_000)
     for form, (codec, compress) in CODECS.items():
         bomb = batch(0, RECORDS, attributes=codec, payload=compress(b"\0" * 100_000))
         found = read({name(0): bomb + FOURTH})

@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from groupledger.core.wire import columns as g
+from groupledger.core.wire import group_metadata as g
 from groupledger.core.wire.codec import DecodeCode, DecodeFault
-from groupledger.core.wire.columns import NO_VERSION, read_assignments, read_subscriptions
 from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
+from groupledger.core.wire.group_metadata import NO_VERSION, read_assignments, read_subscriptions
 from groupledger.core.wire.offsets_log import RecordKind, decode_key, decode_value
 from groupledger.core.wire.records import GroupMetadata
 from tests.core.history.captured import log_rows

@@ -11,7 +11,7 @@ from functools import cache
 
 import pytest
 
-from groupledger.core.custom.group import Member, TopicPartition
+from groupledger.core.custom.custom_group import Member, TopicPartition
 from groupledger.core.scenarios.form import read_claim
 from groupledger.core.wire.consumer_protocol import decode_subscription
 from groupledger.core.wire.user_data import claim

@@ -6,13 +6,7 @@ import pytest
 
 from groupledger.core.history.topics import canonical_topic_id
 from groupledger.core.wire import codec
-from groupledger.core.wire.codec import (
-    array,
-    integer,
-    read_uvarint,
-    uuid_text,
-    write_uvarint,
-)
+from groupledger.core.wire.codec import array, integer, read_uvarint, uuid_text, write_uvarint
 
 
 @pytest.mark.parametrize(

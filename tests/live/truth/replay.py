@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
-from groupledger.core.log.plan import LogEnds
+from groupledger.core.log.read_plan import LogEnds
 from groupledger.core.moments import from_millis
 from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.pipeline import cluster as clusters

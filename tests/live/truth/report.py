@@ -19,7 +19,7 @@ from groupledger.config import AssignSettings, Config, LedgerSettings, SparkSett
 from groupledger.engine.session import session
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.invocation import Invocation
-from groupledger.sinks.ledger import LedgerLocation, init
+from groupledger.sinks.ledger_tables import LedgerLocation, init
 from tests.live.truth.facts import Facts
 from tests.live.truth.replay import Kept, replay, turns
 from tests.live.truth.score import Outcome, Score, quiet_moments, score

@@ -15,7 +15,7 @@ from typing import Any
 
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.explanation import explain
-from groupledger.answers.ownership import ownership
+from groupledger.answers.owners import ownership
 from groupledger.answers.timeline import TimelineEntry, timeline
 from groupledger.core.moments import from_millis, millis
 from tests.live.truth import facts as f

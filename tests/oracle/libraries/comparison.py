@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from groupledger.core.assignors.clients import ClientAssignor, LeaderPlan
-from groupledger.core.custom.group import Group, TopicPartition
+from groupledger.core.custom.custom_group import Group, TopicPartition
 from groupledger.core.scenarios.form import group_of
 from tests.oracle.client_groups import Scenario
 

@@ -1,6 +1,6 @@
 """Encode groups in plain values as the arrays that assignors take: the one way from strings to a `GroupBatch`.
 
-Tables of many groups are encoded column by column instead, without an object a member (`engine.codec`).
+Tables of many groups are encoded column by column instead, without an object a member (`engine.group_arrays`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch
 from groupledger.core.arrays.java_orders import hash_texts, rank_present, rank_texts
-from groupledger.core.custom.group import Group, Member
+from groupledger.core.custom.custom_group import Group, Member
 
 ReplicaRacks = Mapping[str, Sequence[Sequence[str | None]]]
 """For each topic the racks of each partition's replicas, None for one that is unknown."""

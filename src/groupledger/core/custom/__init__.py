@@ -1,13 +1,13 @@
 """Provide the public types of custom assignors, and check their answers: docs/guides/decide/write-an-assignor.md.
 
-Read `group` (the types), `naming` (`module:function`), `contract` (what an answer must be), then `calls`, `children`,
-`child` and `messages` (a process of its own, within limits). Called by `core.rebalance`, `core.scenarios` and
-`core.protocol`; users import `groupledger.custom`.
+Read `custom_group` (the types), `assignor_names` (`module:function`), `contract` (what an answer must be), then
+`calls`, `children`, `child` and `messages` (a process of its own, within limits). Called by `core.rebalance`,
+`core.scenarios` and `core.protocol`; users import `groupledger.custom`.
 """
 
 from __future__ import annotations
 
-from groupledger.core.custom.group import (
+from groupledger.core.custom.custom_group import (
     Answer,
     CustomLimits,
     Group,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from groupledger.core.custom.group import Answer, Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Answer, Group, Member, TopicPartition
 from groupledger.core.faults import RAISED
 
 SortedPartitions = dict[str, tuple[TopicPartition, ...]]

@@ -25,16 +25,8 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 from groupledger.core.custom import messages
-from groupledger.core.custom.calls import (
-    Unusable,
-    call_all,
-    call_twice,
-    error_text,
-    last_words,
-    refused,
-    shown,
-)
-from groupledger.core.custom.group import CustomLimits, Group, Protocol
+from groupledger.core.custom.calls import Unusable, call_all, call_twice, error_text, last_words, refused, shown
+from groupledger.core.custom.custom_group import CustomLimits, Group, Protocol
 from groupledger.core.custom.messages import READ, dumped, keep_end, line, parsed, read_group, write_finding
 
 REQUESTS_ENDED = 64

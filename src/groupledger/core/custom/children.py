@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.custom import messages
 from groupledger.core.custom.calls import Finding, Unusable, last_words, printable, refused
-from groupledger.core.custom.group import CustomLimits, Group, Protocol
+from groupledger.core.custom.custom_group import CustomLimits, Group, Protocol
 from groupledger.core.custom.messages import READ, keep_end, line, parsed, read_findings, write_group
 
 START_SECONDS, GRACE_SECONDS = 5, 20

@@ -17,9 +17,16 @@ import numpy as np
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.assignors.group import Path, Status
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.calls import Complaint, Finding, SortedPartitions, call_all, printable
-from groupledger.core.custom.group import Group, Member, TopicPartition, claimants, cooperative_step, is_handed_over
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.custom_group import (
+    Group,
+    Member,
+    TopicPartition,
+    claimants,
+    cooperative_step,
+    is_handed_over,
+)
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.core.custom.calls import MOST_ERROR_BYTES, Complaint, Finding, SortedPartitions, printable
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 
 CALL_CODES = frozenset(
     {

@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from groupledger.core.history import rows
-from groupledger.core.history.members import Kip848Group
-from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
-from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_subscription
-from groupledger.core.history.rows import (
+from groupledger.core.history import fold_rows
+from groupledger.core.history.fold_rows import (
     Assignment,
     GroupType,
     Kind,
@@ -24,6 +21,9 @@ from groupledger.core.history.rows import (
     spans,
     topic_spans,
 )
+from groupledger.core.history.member_payloads import ReadAssignment, ReadSubscription, read_subscription
+from groupledger.core.history.members import Kip848Group
+from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, HistoryWriter
 from groupledger.core.rebalance.findings import (
@@ -59,14 +59,18 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
     kind = Kind.FOLD if converts and epoch == group.generation else kind_of(writer, group)
     before = epoch if converts else None if last is None else last.number
     if before is not None and group.generation > before + 1:  # skipped in normal life too: nothing follows from it
-        reason = rows.generations_between(before, group.generation)
-        writer.gap(rows.GENERATIONS_SKIPPED, row, (before, group.generation), reason)
+        reason = fold_rows.generations_between(before, group.generation)
+        writer.gap(fold_rows.GENERATIONS_SKIPPED, row, (before, group.generation), reason)
     if last is not None and kind in (Kind.GENERATION, Kind.REWRITE):
         # In a rewrite only the member that came back has sent a new subscription.
         spoken = members if kind is Kind.GENERATION else [m for m in members if m.wire.member_id not in last.members]
         check_claims(writer, row, (group.protocol, spoken), last, group.generation)
     settle(
-        writer, row, members, kind, unseen=last is None and not converts and group.generation > rows.FIRST_GENERATION
+        writer,
+        row,
+        members,
+        kind,
+        unseen=last is None and not converts and group.generation > fold_rows.FIRST_GENERATION,
     )
     first = last.first_offset if last is not None and kind is Kind.REWRITE else row.offset
     write_snapshot(writer, row, group, members, (kind, first))
@@ -83,7 +87,7 @@ def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
         return
     if not state.incarnation:
         writer.begin(GroupType.CLASSIC, row)
-        writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
+        writer.gap(fold_rows.HISTORY_BEGINS_LATE, row, (None, None), fold_rows.BEGINS_WITH_TOMBSTONE)
     if state.alive:
         write_deleted(writer, row)
 
@@ -114,11 +118,11 @@ def enter_incarnation(writer: HistoryWriter, row: LogRow, generation: int) -> No
     if state.alive and state.group_type == GroupType.CLASSIC:
         if last is None or generation >= last.number:
             return
-        reason = rows.generation_fell(last.number, generation)
-        writer.gap(rows.TOMBSTONE_MISSING, row, (last.number, generation), reason)
+        reason = fold_rows.generation_fell(last.number, generation)
+        writer.gap(fold_rows.TOMBSTONE_MISSING, row, (last.number, generation), reason)
     writer.begin(GroupType.CLASSIC, row)
-    if generation > rows.FIRST_GENERATION:
-        writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, generation), rows.begins_with(generation))
+    if generation > fold_rows.FIRST_GENERATION:
+        writer.gap(fold_rows.HISTORY_BEGINS_LATE, row, (None, generation), fold_rows.begins_with(generation))
 
 
 def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
@@ -126,7 +130,7 @@ def join_consumer_group(writer: HistoryWriter, row: LogRow) -> None:
     state = writer.state
     if not state.alive:
         writer.begin(GroupType.CLASSIC, row)
-        writer.gap(rows.HISTORY_BEGINS_LATE, row, (None, None), rows.BEGINS_WITH_TOMBSTONE)
+        writer.gap(fold_rows.HISTORY_BEGINS_LATE, row, (None, None), fold_rows.BEGINS_WITH_TOMBSTONE)
     writer.convert(GroupType.CONSUMER, row)
     state.kip848 = Kip848Group(GroupType.CONSUMER, cut=state.hole, converting=True)
 

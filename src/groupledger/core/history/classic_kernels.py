@@ -14,7 +14,7 @@ import numpy as np
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.arrays.ragged import starts
-from groupledger.core.history.rows import FIRST_GENERATION, Kind
+from groupledger.core.history.fold_rows import FIRST_GENERATION, Kind
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray

@@ -18,12 +18,9 @@ import numpy as np
 
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.faults import Fault
-from groupledger.core.history import rows
+from groupledger.core.history import fold_rows
 from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
-from groupledger.core.history.head import decode_head, encode_head
-from groupledger.core.history.kip848 import FIRST_EPOCH, fold_kip848, fold_kip848_tombstone, mark_hole
-from groupledger.core.history.ownership import Ownership, OwnershipChange
-from groupledger.core.history.rows import (
+from groupledger.core.history.fold_rows import (
     ROLES,
     Accounts,
     Assignment,
@@ -35,6 +32,9 @@ from groupledger.core.history.rows import (
     QuarantineRow,
     Role,
 )
+from groupledger.core.history.head import decode_head, encode_head
+from groupledger.core.history.kip848 import FIRST_EPOCH, fold_kip848, fold_kip848_tombstone, mark_hole
+from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import STEP_MEMBERS, GroupState, HistoryWriter
 from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
@@ -272,7 +272,7 @@ class Fold:
 
     def _hole(self, row: LogRow, what: str, fault: Fault) -> None:
         if self.group_id is not None:
-            mark_hole(self.writer, row, rows.undecoded(what, row.offset, fault))
+            mark_hole(self.writer, row, fold_rows.undecoded(what, row.offset, fault))
 
     def _refuse_partition(self, row: LogRow) -> None:
         message = (

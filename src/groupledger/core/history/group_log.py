@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
-from groupledger.core.history.rows import LogRow
+from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.history.fold_rows import LogRow
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import LogRecord, decode
 from groupledger.core.wire.records import GroupMetadata, OffsetCommit

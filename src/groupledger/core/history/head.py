@@ -12,6 +12,7 @@ from types import UnionType
 from typing import Any
 
 from groupledger.core.faults import Fault
+from groupledger.core.history.fold_rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.members import (
     Current,
     CurrentValue,
@@ -28,7 +29,6 @@ from groupledger.core.history.members import (
     read_topology,
 )
 from groupledger.core.history.ownership import Ownership
-from groupledger.core.history.rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.history.writer import Generation, GroupState
 from groupledger.core.wire.offsets_log import decode_value

@@ -8,8 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 
-from groupledger.core.history import rows
+from groupledger.core.history import fold_rows
 from groupledger.core.history.classic import check_doubles, write_deleted
+from groupledger.core.history.fold_rows import (
+    ROLES,
+    Assignment,
+    GroupSnapshotRow,
+    GroupType,
+    LogRow,
+    MemberSnapshotRow,
+    Role,
+    Tasks,
+    TopicNames,
+)
 from groupledger.core.history.members import (
     ASSIGNED,
     PENDING,
@@ -25,17 +36,6 @@ from groupledger.core.history.members import (
     read_target,
     read_topology,
     unresolved,
-)
-from groupledger.core.history.rows import (
-    ROLES,
-    Assignment,
-    GroupSnapshotRow,
-    GroupType,
-    LogRow,
-    MemberSnapshotRow,
-    Role,
-    Tasks,
-    TopicNames,
 )
 from groupledger.core.history.writer import TARGETS_SKIPPED, HistoryWriter
 from groupledger.core.wire.offsets_log import LogKey
@@ -272,7 +272,9 @@ def delete_kip848(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> 
 def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
     """Mark a record that could not be read: what it changed is unknown, and nothing is measured across it."""
     state = writer.state
-    writer.gap(rows.RECORD_UNREADABLE, row, (state.number if state.alive else None, None), rows.unreadable(what))
+    writer.gap(
+        fold_rows.RECORD_UNREADABLE, row, (state.number if state.alive else None, None), fold_rows.unreadable(what)
+    )
     state.hole = True
     if state.kip848 is not None:
         state.kip848.cut = True

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.history.payloads import ReadSubscription, read_subscription
-from groupledger.core.history.rows import Assignment, GroupType, Tasks, TopicNames
+from groupledger.core.history.fold_rows import Assignment, GroupType, Tasks, TopicNames
+from groupledger.core.history.member_payloads import ReadSubscription, read_subscription
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.codec import require_partitions
 from groupledger.core.wire.records import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
-from groupledger.core.history.rows import Assignment, OwnershipChangeRow
+from groupledger.core.history.fold_rows import Assignment, OwnershipChangeRow
 
 
 class HeldTopic:

@@ -9,7 +9,7 @@ import numpy as np
 
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.log.listings import last_change
-from groupledger.core.log.topics import change_order
+from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import MICROS_A_MILLI
 
 if TYPE_CHECKING:

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from groupledger.core.history.members import Kip848Group
-from groupledger.core.history.ownership import Ownership, OwnershipChange
-from groupledger.core.history.payloads import PayloadDecoder
-from groupledger.core.history.rows import (
+from groupledger.core.history.fold_rows import (
     CoverageRow,
     FindingRow,
     GroupSnapshotRow,
@@ -23,6 +20,9 @@ from groupledger.core.history.rows import (
     OwnershipChangeRow,
     QuarantineRow,
 )
+from groupledger.core.history.member_payloads import PayloadDecoder
+from groupledger.core.history.members import Kip848Group
+from groupledger.core.history.ownership import Ownership, OwnershipChange
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.rebalance.findings import Invariant, Severity
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.group import Protocol, TopicPartition
-from groupledger.core.custom.naming import SOLVED_ALONE, CustomAssignor
+from groupledger.core.custom.assignor_names import SOLVED_ALONE, CustomAssignor
+from groupledger.core.custom.custom_group import Protocol, TopicPartition
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -18,9 +18,9 @@ from groupledger.core.protocol.client_library import algorithm_of, habits_of, re
 from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
 from groupledger.core.protocol.consumer import Consumer, PartitionCounts, Reaction
 from groupledger.core.protocol.coordinator import Coordinator, Registered
+from groupledger.core.protocol.event_refusals import BAD_EVENT, require_topic_names
 from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.leader import MissingTopics, Plan, Question, ThreeSets
-from groupledger.core.protocol.refusals import BAD_EVENT, require_topic_names
 from groupledger.core.protocol.settlement import MemberRound, Round
 from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
 from groupledger.core.protocol.topic_patterns import require_pattern

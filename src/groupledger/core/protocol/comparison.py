@@ -11,19 +11,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from groupledger.core.custom.group import TopicPartition
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Callback, Times
 from groupledger.core.protocol.client_library import BAD_CLIENT, ClientLibrary, require_assignors
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
-from groupledger.core.protocol.consumer_group.settings import (
+from groupledger.core.protocol.consumer_group.group_settings import (
     ConsumerGroupSettings,
     StreamsGroupSettings,
     SubtopologyTopics,
 )
-from groupledger.core.protocol.ownership import Read
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_json import NAMES
 from groupledger.core.protocol.settings_json import (
@@ -42,6 +41,7 @@ from groupledger.core.protocol.settings_json import (
     write_topology,
 )
 from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.simulated_ownership import Read
 from groupledger.core.protocol.simulator import simulate_all
 
 

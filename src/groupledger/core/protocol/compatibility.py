@@ -11,7 +11,7 @@ import enum
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION
 from groupledger.core.wire.user_data import UserDataForm, decode_user_data
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.custom.custom_group import Protocol, TopicPartition
 from groupledger.core.protocol.client_api import (
     NO_MEMORY,
     NOTHING,

@@ -16,9 +16,9 @@ from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, n
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.safe import generations
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import Texts, assign_custom
-from groupledger.core.custom.group import Group, Member, TopicPartition
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.protocol.client_api import Seat, Subscription
 from groupledger.core.protocol.client_library import CLIENTS_EAGER
 from groupledger.core.protocol.compatibility import ByteCode

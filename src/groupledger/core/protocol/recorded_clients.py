@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
-from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode, libraries
-from groupledger.core.protocol.migration import GroupClient
 from groupledger.core.protocol.recorded import CLASSIC, CONSUMERS, assigned_partitions
+from groupledger.core.protocol.rolling_migration import GroupClient
 
 
 class RecordedGroup(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
@@ -24,11 +24,11 @@ from groupledger.core.protocol.classic_group import (
 from groupledger.core.protocol.client_api import NOTHING, Call
 from groupledger.core.protocol.consumer import Consumer, Reaction
 from groupledger.core.protocol.coordinator import Registered
+from groupledger.core.protocol.event_refusals import BAD_EVENT, REFUSALS, ended, needs_times, require_topic_names
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.ownership import Gap, waited_ms
-from groupledger.core.protocol.refusals import BAD_EVENT, REFUSALS, ended, needs_times, require_topic_names
 from groupledger.core.protocol.script import MOST_ROUNDS
 from groupledger.core.protocol.settlement import Cycle, MemberRound, Round, Settlement
+from groupledger.core.protocol.simulated_ownership import Gap, waited_ms
 from groupledger.core.rebalance.step import Form
 
 if TYPE_CHECKING:

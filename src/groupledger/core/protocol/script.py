@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Times
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.rebalance.step import Form
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any
 
-from groupledger.core.assignors.server.assign import ASSIGNORS
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.assignors.server.server_batch import ASSIGNORS
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import MemberTimes, Times
 from groupledger.core.protocol.consumer_group.consumer_state import Coordinated, HeartbeatRow, MemberRow, TargetRow
-from groupledger.core.protocol.consumer_group.settings import (
+from groupledger.core.protocol.consumer_group.group_settings import (
     ConsumerGroupSettings,
     MigrationPolicy,
     StreamsGroupSettings,
@@ -20,8 +20,8 @@ from groupledger.core.protocol.consumer_group.settings import (
     SubtopologyTopics,
     repartition_counts,
 )
+from groupledger.core.protocol.event_refusals import PATTERN
 from groupledger.core.protocol.events import GroupProtocol
-from groupledger.core.protocol.refusals import PATTERN
 from groupledger.core.protocol.script import Script
 
 BAD_SCRIPT = "BAD_SCRIPT"

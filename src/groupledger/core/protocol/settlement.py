@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.custom.custom_group import Protocol, TopicPartition
 from groupledger.core.protocol.client_api import Call, Callback
 from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import ThreeSets
-from groupledger.core.protocol.ownership import Consumed, DoubleOwner, Read
+from groupledger.core.protocol.simulated_ownership import Consumed, DoubleOwner, Read
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from groupledger.core.custom.group import TopicPartition
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.client_api import (
     AUTO_COMMIT_MS,
@@ -24,10 +24,10 @@ from groupledger.core.protocol.client_api import (
     member_times,
 )
 from groupledger.core.protocol.consumer import Consumer, PartitionCounts, exists
+from groupledger.core.protocol.event_refusals import BAD_EVENT, no_process
 from groupledger.core.protocol.events import Event, Join
-from groupledger.core.protocol.ownership import Gap, LiveOwnership, Records
-from groupledger.core.protocol.refusals import BAD_EVENT, no_process
 from groupledger.core.protocol.settlement import MemberCall, Outage, Pace, Settlement, TimedEnd
+from groupledger.core.protocol.simulated_ownership import Gap, LiveOwnership, Records
 from groupledger.core.rebalance.step import Form
 
 Accepts = Callable[[], bool]

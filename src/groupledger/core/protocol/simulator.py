@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.naming import CustomAssignor, by_every_name
+from groupledger.core.custom.assignor_names import CustomAssignor, by_every_name
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
@@ -34,15 +34,15 @@ from groupledger.core.protocol.consumer_group.topics_and_targets import (
     find_targets,
 )
 from groupledger.core.protocol.coordinator import Coordinator
+from groupledger.core.protocol.event_refusals import require_topic_names
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.ownership import Records
-from groupledger.core.protocol.refusals import require_topic_names
 from groupledger.core.protocol.rounds import RoundsGroup, play_rounds, settlement
 from groupledger.core.protocol.rounds import settle as settle_rounds
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settings_json import require_one_kind
 from groupledger.core.protocol.settlement import Settlement, TimedEnd
 from groupledger.core.protocol.simulated_group import Applications
+from groupledger.core.protocol.simulated_ownership import Records
 from groupledger.core.protocol.timed.timed_play import play_timed, require_consumer_times, require_order
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]

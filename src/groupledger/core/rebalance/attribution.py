@@ -19,8 +19,8 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors import Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
-from groupledger.core.custom.group import Group, Member, TopicPartition
-from groupledger.core.history.rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
+from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.compatibility import LIBRARIES, is_older_java, libraries
 from groupledger.core.rebalance import registry
 from groupledger.core.rebalance.registry import Attributed

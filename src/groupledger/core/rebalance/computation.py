@@ -15,9 +15,9 @@ from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, n
 from groupledger.core.arrays.snapshots import NamedLists, Snapshots, Subscribed, TopicViews, by_topic, select
 from groupledger.core.assignors import Mode, Status, assign
 from groupledger.core.assignors.safe import generations
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.calls import Complaint
 from groupledger.core.custom.contract import Texts, assign_custom
-from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.rebalance.registry import BY_NAME, STREAM_JOIN
 from groupledger.core.rebalance.step import (
     Form,

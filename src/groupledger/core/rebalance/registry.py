@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from groupledger.core.custom.group import Protocol
+from groupledger.core.custom.custom_group import Protocol
 
 EAGER, COOPERATIVE = (Protocol.EAGER,), (Protocol.EAGER, Protocol.COOPERATIVE)
 JAVA, LIBRDKAFKA = "java", "librdkafka"

@@ -14,7 +14,7 @@ from groupledger.core.arrays.group_encoding import EncodedGroups, MemberClaim, R
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.assignors.kip315 import read_memory
 from groupledger.core.claim_order import user_data_order
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.log.input_codes import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN

@@ -23,9 +23,9 @@ from groupledger.core.arrays.group_encoding import EncodedGroups
 from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
-from groupledger.core.assignors.server.assign import ASSIGNORS as SERVER_ASSIGNORS
-from groupledger.core.assignors.server.assign import PATHS, TargetRows, failure, find_walks, path_word, written
-from groupledger.core.assignors.server.assign import assign as server_assign
+from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
+from groupledger.core.assignors.server.server_batch import PATHS, TargetRows, failure, find_walks, path_word, written
+from groupledger.core.assignors.server.server_batch import assign as server_assign
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, ServerPath, Topic, TopicId
 from groupledger.core.assignors.server.server_group import encode as server_encode
 from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
@@ -39,8 +39,8 @@ from groupledger.core.assignors.server.tasks import (
     assign_tasks,
 )
 from groupledger.core.assignors.transfers import is_sticky, transferring
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
-from groupledger.core.custom.naming import CustomAssignor
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.input_codes import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN

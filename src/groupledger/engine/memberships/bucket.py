@@ -16,14 +16,14 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import hash_utf8
 from groupledger.core.claim_order import user_data_order
-from groupledger.core.custom.group import Member, TopicPartition
+from groupledger.core.custom.custom_group import Member, TopicPartition
 from groupledger.core.log.input_codes import GroupCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.rebalance.computation import Rebalances
 from groupledger.core.rebalance.least_moves import LeastMovesCertainty
 from groupledger.core.rebalance.registry import BY_NAME, STICKY
 from groupledger.core.scenarios.form import read_claim
 from groupledger.core.scenarios.solving import MOST_ROUNDS
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
     arrow_schema,
@@ -40,8 +40,9 @@ from groupledger.engine.arrow_lists import (
     wire,
     wire_array,
 )
+from groupledger.engine.bucket_rows import Parts, by_topic
 from groupledger.engine.buckets import GROUPS_A_BUCKET, rebalanced
-from groupledger.engine.codec import DecodedBucket
+from groupledger.engine.group_arrays import DecodedBucket
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.declared import (
     WIRE,
@@ -53,17 +54,16 @@ from groupledger.engine.memberships.declared import (
     owned_lists,
     whole_numbers,
 )
-from groupledger.engine.memberships.plan import known_assignor, unknown_assignor
-from groupledger.engine.results import ResultColumns, refusals
-from groupledger.engine.rows import Parts, by_topic
+from groupledger.engine.memberships.input_columns import known_assignor, unknown_assignor
+from groupledger.engine.result_rows import ResultColumns, refusals
 from groupledger.engine.topic_catalogue import SCHEMA, SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
-    from groupledger.engine.codec import Calculation
-    from groupledger.engine.memberships.plan import AssignPlan
+    from groupledger.engine.group_arrays import Calculation
+    from groupledger.engine.memberships.input_columns import AssignPlan
 
 
 INPUT = arrow_schema(r.INPUT)

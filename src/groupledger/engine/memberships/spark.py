@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import arrow_type
 from groupledger.engine.buckets import parallelism
 from groupledger.engine.envelope import as_bytes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from groupledger.engine.memberships.plan import AssignPlan
+    from groupledger.engine.memberships.input_columns import AssignPlan
 
 PACKED = "packed_topics"
 

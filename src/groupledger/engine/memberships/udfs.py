@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructField, StructType
 
 from groupledger.core.arrays import ragged
-from groupledger.core.custom.group import DEFAULT, CustomLimits
+from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import numbers
 from groupledger.engine.arrow_lists import arrow_schema, column, list_starts, whole
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned
 from groupledger.engine.memberships.declared import ColumnKind, as_plain
-from groupledger.engine.memberships.plan import AssignPlan, Chosen, StepMode, chosen_assignor, planned
-from groupledger.engine.memberships.tables import as_pandas, member_columns, of_pandas
+from groupledger.engine.memberships.input_columns import AssignPlan, Chosen, StepMode, chosen_assignor, planned
+from groupledger.engine.memberships.local_tables import as_pandas, member_columns, of_pandas
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:

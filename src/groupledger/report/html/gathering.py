@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes, unit_of
+from groupledger.answers.queries import exactly
 from groupledger.answers.reach import known
-from groupledger.answers.rows import exactly
 from groupledger.answers.scope import RequestedScope, Scope
 from groupledger.answers.skew import skew
 from groupledger.answers.storms import storms
@@ -23,7 +23,7 @@ from groupledger.report.html.charts import MOST_ROWS
 if TYPE_CHECKING:
     from groupledger.answers.audit import Audit, Found
     from groupledger.answers.group_owners import Counted, GroupLine, GroupOwners, Size
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.queries import Reader
     from groupledger.answers.skew import Skew, Skews
     from groupledger.answers.storms import Storms
     from groupledger.answers.timeline import Timeline

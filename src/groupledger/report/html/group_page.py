@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import Moved
 from groupledger.answers.generations import CLASSIC
+from groupledger.answers.queries import exactly
 from groupledger.answers.rebalance_causes import QUIET
-from groupledger.answers.rows import exactly
 from groupledger.answers.spoken import NOBODY, assignor_of, in_short, numbered, spans
 from groupledger.answers.states import CONSUMER
 from groupledger.answers.unowned import is_found

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.columns import rows_in, table
-from groupledger.answers.rows import GroupKey
+from groupledger.answers.answer_columns import rows_in, table
+from groupledger.answers.queries import GroupKey
 from groupledger.answers.spoken import assignor_of, numbered
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import BY_CODE, Severity

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from groupledger.answers.group_owners import PartitionOwners, Size
-    from groupledger.answers.rows import NamedPartition
+    from groupledger.answers.queries import NamedPartition
     from groupledger.report.html.charts import Drawing
 
 

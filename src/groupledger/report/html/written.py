@@ -21,7 +21,7 @@ from groupledger.report.html.page_parts import INDEX, PAGE_NAME, Link, page_of
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-    from groupledger.answers.rows import Reader
+    from groupledger.answers.queries import Reader
     from groupledger.answers.scope import RequestedScope
     from groupledger.core.protocol.comparison import ScriptComparison
     from groupledger.report.html.comparison_page import ComparisonPage

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 
 PARITY = Path(__file__).parents[3] / "data" / "parity-clients"
 RENAMED = {"kafkajs-roundrobin": "kafkajs-roundrobinassigner"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, promises
-from groupledger.core.assignors.clients.plan import known_topics
+from groupledger.core.assignors.clients.client_plan import known_topics
 from groupledger.core.scenarios.form import group_of
 from tests.core.assignors.clients.golden import PARITY, pairs, recorded
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from groupledger.core.assignors.clients.client_plan import MOST_RUNS, Choices, most_runs
 from groupledger.core.assignors.clients.franz_go import Cell, Rings
 from groupledger.core.assignors.clients.kip54 import StickyGroup, _even, aiokafka_sticky
-from groupledger.core.assignors.clients.plan import MOST_RUNS, Choices, most_runs
 from groupledger.core.assignors.clients.topic_by_topic import _as_keys
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 
 

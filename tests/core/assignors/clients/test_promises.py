@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 
 

@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 import pytest
 
 from groupledger.config.loading import CAPTURES
-from groupledger.core.assignors.server.assign import assign, written
 from groupledger.core.assignors.server.judgement import TargetCertainty, certainty, follow
 from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN
+from groupledger.core.assignors.server.server_batch import assign, written
 from groupledger.core.assignors.server.server_group import Topic, TopicId, encode
 from groupledger.core.wire.offsets_log import decode
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.assignors.server.assign import assign, written
 from groupledger.core.assignors.server.judgement import TargetCertainty, certainty
+from groupledger.core.assignors.server.server_batch import assign, written
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 
 TOPICS = {f"t{at}": Topic(TopicId(bytes([at]) * 16), 5 + at) for at in range(4)}

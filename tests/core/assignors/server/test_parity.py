@@ -3,9 +3,9 @@
 import pytest
 
 from groupledger.core.assignors.server import iteration_orders
-from groupledger.core.assignors.server.assign import assign, path_word, written
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
 from groupledger.core.assignors.server.orders import table_size
+from groupledger.core.assignors.server.server_batch import assign, path_word, written
 from groupledger.core.assignors.server.server_group import encode
 from groupledger.core.scenarios.solving import read, solve_server_group
 from tests.core.assignors.golden import gold

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from groupledger.core.arrays.batch import NONE
-from groupledger.core.assignors.server.assign import _offenders, assign, failure, written
+from groupledger.core.assignors.server.server_batch import _offenders, assign, failure, written
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.assignors.server.uniform import CurrentTargets
 from groupledger.core.faults import Fault

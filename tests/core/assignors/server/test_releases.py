@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.assignors.server.assign import ASSIGNORS, EARLIER, path_word, written
 from groupledger.core.assignors.server.judgement import (
     IdentifiedChange,
     TopicView,
@@ -19,6 +18,7 @@ from groupledger.core.assignors.server.judgement import (
     judge_snapshots,
     views,
 )
+from groupledger.core.assignors.server.server_batch import ASSIGNORS, EARLIER, path_word, written
 from groupledger.core.assignors.server.server_group import ServerMember, Topic, TopicId, encode
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.scenarios.solving import read

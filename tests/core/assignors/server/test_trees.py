@@ -13,7 +13,7 @@ import pytest
 
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.assignors.server import iteration_orders
-from groupledger.core.assignors.server.assign import assign, written
+from groupledger.core.assignors.server.server_batch import assign, written
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 
 CRAFTED = ["".join(pair) for pair in product(("Aa", "BB"), repeat=4)]  # sixteen texts of one hash

@@ -2,9 +2,9 @@
 
 `CLIENT_ASSIGNORS["kafka-python-sticky"].plans(group, None)` gives the answers that the library may give. Each is
 checked against the library's own answers (tests/data/parity-clients, tests/oracle/libraries). Versions: kafka-python
-3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0. Read `plan`
-(a group, and its answers), `promises` (what a library keeps to), `topic_by_topic`, `kip54` and `franz_go`. Called by
-`core.rebalance` (attribution) and `core.scenarios`.
+3.0.12, aiokafka 0.14.0, KafkaJS 2.2.4, Sarama 1.61.1, franz-go 1.22.2, kafka-go 0.4.51, librdkafka 2.16.0. Read
+`client_plan` (a group, and its answers), `promises` (what a library keeps to), `topic_by_topic`, `kip54` and
+`franz_go`. Called by `core.rebalance` (attribution) and `core.scenarios`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from groupledger.core.assignors.clients import kip54, promises, topic_by_topic
+from groupledger.core.assignors.clients.client_plan import LeaderPlan, PossiblePlans
 from groupledger.core.assignors.clients.franz_go import franz_go_cooperative_sticky, franz_go_sticky
-from groupledger.core.assignors.clients.plan import LeaderPlan, PossiblePlans
-from groupledger.core.custom.group import Group
+from groupledger.core.custom.custom_group import Group
 
 __all__ = ["CLIENT_ASSIGNORS", "ClientAssignor", "LeaderPlan", "PossiblePlans"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.assignors.clients.plan import (
+from groupledger.core.assignors.clients.client_plan import (
     Choices,
     LeaderPlan,
     PossiblePlans,
@@ -19,7 +19,7 @@ from groupledger.core.assignors.clients.plan import (
     most_runs,
     static_first,
 )
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.wire.user_data import STICKY, UserDataForm, decode_user_data
 
 

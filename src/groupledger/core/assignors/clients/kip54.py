@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.assignors.clients.plan import Choices, LeaderPlan, PossiblePlans, most_runs
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.assignors.clients.client_plan import Choices, LeaderPlan, PossiblePlans, most_runs
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.wire.user_data import STICKY, UserDataForm, decode_user_data
 
 Pair = tuple[str, str]

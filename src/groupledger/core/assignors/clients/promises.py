@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from groupledger.core.assignors.clients.plan import named_topics
-from groupledger.core.custom.group import Group, Member, TopicPartition, claimants, is_handed_over
+from groupledger.core.assignors.clients.client_plan import named_topics
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition, claimants, is_handed_over
 from groupledger.core.wire.user_data import STICKY, decode_user_data
 
 GivenLists = Mapping[str, Sequence[TopicPartition]]

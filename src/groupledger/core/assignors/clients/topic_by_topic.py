@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from groupledger.core.assignors.clients.plan import (
+from groupledger.core.assignors.clients.client_plan import (
     LeaderPlan,
     known_topics,
     last_runs,
@@ -25,7 +25,7 @@ from groupledger.core.assignors.clients.plan import (
     static_first,
 )
 from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky as target_of
-from groupledger.core.custom.group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.scenarios.form import encode_group
 
 T = TypeVar("T")

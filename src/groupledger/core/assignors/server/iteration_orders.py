@@ -14,14 +14,7 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, sort_by_bucket, spread
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
-from groupledger.core.assignors.server.orders import (
-    after_changes,
-    copy_size,
-    room,
-    table_size,
-    walk,
-    walk_added,
-)
+from groupledger.core.assignors.server.orders import after_changes, copy_size, room, table_size, walk, walk_added
 from groupledger.core.assignors.server.server_group import ServerBatch
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ import numpy as np
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, spread
 from groupledger.core.arrays.kernels import kernel, run
-from groupledger.core.assignors.server.assign import ASSIGNORS, EARLIER
-from groupledger.core.assignors.server.assign import written as records_of
 from groupledger.core.assignors.server.iteration_orders import ServerGroupView, group_at
 from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN, after_changes
+from groupledger.core.assignors.server.server_batch import ASSIGNORS, EARLIER
+from groupledger.core.assignors.server.server_batch import written as records_of
 from groupledger.core.assignors.server.server_group import (
     ServerAssignment,
     ServerBatch,

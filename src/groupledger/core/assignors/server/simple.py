@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
 from groupledger.core.assignors.server import iteration_orders
-from groupledger.core.assignors.server.assign import find_walks
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
 from groupledger.core.assignors.server.orders import copy_size, room, table_size
+from groupledger.core.assignors.server.server_batch import find_walks
 from groupledger.core.assignors.server.server_group import (
     ServerBatch,
     ServerGroup,

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, hash_texts, rank_texts
-from groupledger.core.assignors.server.assign import find_walks
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaHeap, JavaTable
 from groupledger.core.assignors.server.orders import table_size
+from groupledger.core.assignors.server.server_batch import find_walks
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, encode, require
 
 STICKY_TASKS = "sticky"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
-from groupledger.core.assignors.server.assign import ASSIGNORS
 from groupledger.core.assignors.server.orders import JOINED, LEFT, REWRITTEN
+from groupledger.core.assignors.server.server_batch import ASSIGNORS
 from groupledger.core.assignors.server.server_group import (
     ServerGroup,
     ServerMember,
@@ -17,7 +17,7 @@ from groupledger.core.assignors.server.server_group import (
     TopicIdNumbers,
     is_homogeneous,
 )
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.consumer_group.consumer_state import (
     LEFT_STATIC,
     GroupMember,
@@ -26,7 +26,7 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
     MemberState,
     Refusal,
 )
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topics_and_targets import (
     ServerQuestion,
     TopicIdPartition,

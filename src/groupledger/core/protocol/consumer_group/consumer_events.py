@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import events as e
@@ -30,9 +30,9 @@ from groupledger.core.protocol.consumer_group.exchange import (
     time_out,
 )
 from groupledger.core.protocol.consumer_group.topics_and_targets import ServerQuestion, Targets
-from groupledger.core.protocol.ownership import waited_ms
-from groupledger.core.protocol.refusals import BAD_EVENT, ended, needs_times, no_process, require_topic_names
+from groupledger.core.protocol.event_refusals import BAD_EVENT, ended, needs_times, no_process, require_topic_names
 from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.simulated_ownership import waited_ms
 from groupledger.core.protocol.topic_patterns import require_quick
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.consumer_group.topics_and_targets import TopicIdPartition, TopicIdPartitionSet
 from groupledger.core.protocol.events import GroupProtocol
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable
 from functools import partial
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.client_api import Call, member_times
@@ -15,7 +15,7 @@ from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_
 from groupledger.core.protocol.consumer_group.consumer_state import GroupMember
 from groupledger.core.protocol.consumer_group.coordinated_group import CoordinatedGroup, EntryKind, Process
 from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, takes_time
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topics_and_targets import TopicTable
 from groupledger.core.protocol.coordinator import Coordinator, Registered
 from groupledger.core.protocol.rounds import RoundsGroup, RoundsProcess

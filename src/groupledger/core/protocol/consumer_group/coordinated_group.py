@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol.client_api import Call, Callback
 from groupledger.core.protocol.consumer import exists
@@ -30,8 +30,8 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
 )
 from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, TopicIdPartitionSet
 from groupledger.core.protocol.events import GroupProtocol, Join
-from groupledger.core.protocol.ownership import Gap
 from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
+from groupledger.core.protocol.simulated_ownership import Gap
 
 
 class QueueEntry(NamedTuple):

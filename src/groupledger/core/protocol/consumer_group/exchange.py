@@ -36,7 +36,7 @@ from groupledger.core.protocol.consumer_group.coordinated_group import (
     QueueEntry,
     Steps,
 )
-from groupledger.core.protocol.consumer_group.settings import RETRY_BACKOFF_MS
+from groupledger.core.protocol.consumer_group.group_settings import RETRY_BACKOFF_MS
 from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, ServerQuestion, Targets, flat
 
 AskingTargets = Generator[ServerQuestion, Targets, None]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from groupledger.core.assignors.server.tasks import STICKY_TASKS, TaskGroup, TaskMember
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup, Turn, moved, still_owns
 from groupledger.core.protocol.consumer_group.consumer_state import (
     GroupMember,
@@ -23,7 +23,7 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
     HeartbeatResponse,
     MemberState,
 )
-from groupledger.core.protocol.consumer_group.settings import (
+from groupledger.core.protocol.consumer_group.group_settings import (
     NOT_CONFIGURED,
     ConfiguredTopology,
     StreamsGroupSettings,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.assignors.server.assign import assign, failure
+from groupledger.core.assignors.server.server_batch import assign, failure
 from groupledger.core.assignors.server.server_group import (
     UUID_BYTES,
     ServerGroup,
@@ -19,7 +19,7 @@ from groupledger.core.assignors.server.server_group import (
 )
 from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
 from groupledger.core.assignors.server.tasks import MemberTasks, Task, TaskGroup, assign_tasks
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 
 
 class TopicIdPartition(NamedTuple):

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 
-from groupledger.core.custom.group import Protocol, TopicPartition
+from groupledger.core.custom.custom_group import Protocol, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.classic_group import NOBODY, ClassicGroup, ClassicProcess
 from groupledger.core.protocol.client_api import Call, Seat, Subscription, Times
 from groupledger.core.protocol.consumer import Error, PartitionCounts, Reaction
+from groupledger.core.protocol.event_refusals import BAD_EVENT, no_process
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.refusals import BAD_EVENT, no_process
 from groupledger.core.protocol.settlement import MemberRound, Outage, Round
 
 AskingPlans = Generator[Question, Plan, None]

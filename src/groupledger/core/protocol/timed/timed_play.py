@@ -7,21 +7,21 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
-from groupledger.core.custom.naming import CustomAssignor
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.classic_group import CLASSIC_EVENTS, EventTable, new_consumer
 from groupledger.core.protocol.client_api import Times
-from groupledger.core.protocol.consumer_group.settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.coordinator import Coordinator
+from groupledger.core.protocol.event_refusals import BAD_EVENT, ended, no_expiry, require_topic_names
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.ownership import Records
-from groupledger.core.protocol.refusals import BAD_EVENT, ended, no_expiry, require_topic_names
 from groupledger.core.protocol.script import MOST_ROUNDS, Script
 from groupledger.core.protocol.settings_json import write_settings
 from groupledger.core.protocol.settlement import MemberRound, Round, Settlement, TimedEnd
 from groupledger.core.protocol.simulated_group import Applications
+from groupledger.core.protocol.simulated_ownership import Records
 from groupledger.core.protocol.timed import coordination, polling
 from groupledger.core.protocol.timed.polling import poll
 from groupledger.core.protocol.timed.timed_group import (

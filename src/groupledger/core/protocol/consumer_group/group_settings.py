@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.assignors.server.tasks import SubtopologyTasks, Task
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
 HEARTBEAT_INTERVAL_MS = 5_000

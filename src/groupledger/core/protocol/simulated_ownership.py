@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from groupledger.core.custom.group import TopicPartition
+from groupledger.core.custom.custom_group import TopicPartition
 
 
 class DoubleOwner(NamedTuple):

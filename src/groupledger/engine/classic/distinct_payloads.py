@@ -17,22 +17,27 @@ import pyarrow as pa
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import owners, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
-from groupledger.core.history.payloads import ReadAssignment, ReadSubscription, read_assignment, read_subscription
-from groupledger.core.rebalance.registry import READING_CLAIMS
-from groupledger.core.wire import columns as g
-from groupledger.core.wire.codec import DecodeFault
-from groupledger.core.wire.columns import (
-    NO_VERSION,
-    SubscriptionColumns,
-    TopicLists,
-    read_assignments,
-    read_subscriptions,
+from groupledger.core.history.member_payloads import (
+    ReadAssignment,
+    ReadSubscription,
+    read_assignment,
+    read_subscription,
 )
+from groupledger.core.rebalance.registry import READING_CLAIMS
+from groupledger.core.wire import group_metadata as g
+from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     encode_assignment,
     encode_subscription,
+)
+from groupledger.core.wire.group_metadata import (
+    NO_VERSION,
+    SubscriptionColumns,
+    TopicLists,
+    read_assignments,
+    read_subscriptions,
 )
 from groupledger.core.wire.offsets_log import RecordKind, decode_value, encode_value
 from groupledger.core.wire.records import GroupMetadata
@@ -43,7 +48,7 @@ from groupledger.core.wire.user_data import (
     NO_GENERATION,
     STICKY,
 )
-from groupledger.engine.classic.columns import (
+from groupledger.engine.classic.record_columns import (
     CodedBytes,
     CodedTexts,
     IdentifiedLists,
@@ -60,7 +65,7 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
     from groupledger.core.history.topics import TopicHistory
-    from groupledger.engine.classic.columns import BoolArray, ByteColumn, LogColumns
+    from groupledger.engine.classic.record_columns import BoolArray, ByteColumn, LogColumns
 
 
 @dataclass(frozen=True, slots=True)

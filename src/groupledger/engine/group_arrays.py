@@ -24,7 +24,7 @@ from groupledger.core.rebalance.registry import BY_NAME, REMEMBERING
 from groupledger.core.rebalance.step import Form
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, INT32_BYTES, STICKY, STRAY_PREFIX, taken
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
     WireLists,
@@ -37,8 +37,8 @@ from groupledger.engine.arrow_lists import (
     valid,
     wire,
 )
+from groupledger.engine.bucket_rows import Parts
 from groupledger.engine.coordinators import coordinator_verdicts
-from groupledger.engine.rows import Parts
 from groupledger.engine.topic_catalogue import TopicCatalogue, TopicsAt
 from groupledger.tables import columns as c
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.arrays.snapshots import TopicViews
-    from groupledger.core.custom.naming import CustomAssignor
+    from groupledger.core.custom.assignor_names import CustomAssignor
 
 
 NAMES = tuple(sorted(BY_NAME))

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.rows import matching, one_of, records
-from groupledger.core.log.topics import change_order
+from groupledger.answers.queries import matching, one_of, records
+from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import from_micros, micros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from groupledger.answers.rows import Reader, Record
+    from groupledger.answers.queries import Reader, Record
+
 
 TopicChangeRow = tuple[str, str | None, int | None, int]
 """Cluster, topic id, partition count or None for deleted, and since when in microseconds."""

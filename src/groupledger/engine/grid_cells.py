@@ -19,12 +19,12 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.rebalance.computation import rebalance
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import column, integers
+from groupledger.engine.bucket_rows import Parts, parts_of
 from groupledger.engine.buckets import buckets_of
-from groupledger.engine.codec import decode
-from groupledger.engine.results import ResultColumns, refusals
-from groupledger.engine.rows import Parts, parts_of
+from groupledger.engine.group_arrays import decode
+from groupledger.engine.result_rows import ResultColumns, refusals
 from groupledger.engine.topic_catalogue import SCHEMA as CATALOGUE
 from groupledger.engine.topic_catalogue import TopicCatalogue
 from groupledger.tables import REBALANCES
@@ -33,7 +33,8 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from groupledger.config.loading import ChangeSettings
     from groupledger.engine.arrow_lists import Column
-    from groupledger.engine.codec import Calculation
+    from groupledger.engine.group_arrays import Calculation
+
 
 CELL = "cell"
 """Column: the number of the cell, assignors first: all changes of the first one, then of the next."""

@@ -13,7 +13,7 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import MemberSlots
 from groupledger.core.assignors import MESSAGES, Status
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
 from groupledger.core.protocol.compatibility import java_releases
 from groupledger.core.rebalance import step
 from groupledger.core.rebalance.attribution import (
@@ -46,7 +46,7 @@ from groupledger.core.rebalance.verdict import (
     recorded_counts,
 )
 from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
     arrow_schema,
@@ -57,8 +57,8 @@ from groupledger.engine.arrow_lists import (
     whole,
     wire_array,
 )
-from groupledger.engine.codec import DecodedBucket
 from groupledger.engine.envelope import NamedCount, columns_of
+from groupledger.engine.group_arrays import DecodedBucket
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.rebalance.attribution import RecordedRound
-    from groupledger.engine.codec import Calculation
+    from groupledger.engine.group_arrays import Calculation
 
 
 REJECTED = "REJECTED"

@@ -1,22 +1,100 @@
-"""`groupledger readiness`: report which groups can convert to KIP-848 while they run, and what prevents it."""
+"""`groupledger audit` and `readiness`: what is wrong, and what stands between a group and KIP-848."""
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.columns import Column
-from groupledger.answers.spoken import assignor_of, spans
-from groupledger.cli.options import Job, read_time, takes_config
+from groupledger.answers.answer_columns import Column, table
+from groupledger.answers.spoken import assignor_of, numbered, spans
+from groupledger.cli.exits import Exit
+from groupledger.cli.options import Job, read_time, takes_config, takes_scope
 from groupledger.cli.output import plain
-from groupledger.core.conversion import OBSTACLES, Readiness
 from groupledger.core.moments import iso
+from groupledger.core.obstacles import OBSTACLES, Readiness
+from groupledger.core.rebalance.findings import BY_CODE, failing
 from groupledger.core.text import shortened
 
 if TYPE_CHECKING:
+    from groupledger.answers.audit import Audit
     from groupledger.answers.readiness import Forecast, GroupReadiness, ReadinessReport
+    from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
+
+
+# `groupledger audit`: judge every recorded rebalance, with an exit code for a gate.
+
+
+@click.command(short_help="Judge every recorded rebalance; findings by code and group.")
+@takes_scope
+@click.option(
+    "--fail-on", multiple=True, metavar="CODES", help="Exit with 4 on these codes or severities: UNOWNED,error"
+)
+@click.option("--joined", metavar="TOPIC,TOPIC", help="Topics whose equal partition numbers need one owner.")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum groups per code.")
+@takes_config
+def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
+    """Judge what the ledger has recorded: partitions without an owner, stale claims, groups that never settle, ...
+
+    Findings are folded by code and group. docs/guides/investigate/audit.md has the codes, and what cannot be judged.
+
+    \b
+    groupledger audit --since 24h
+    groupledger audit --group 'payments-*' --fail-on UNOWNED,DOUBLE_OWNED
+    groupledger audit --fail-on error --json
+    """
+    from groupledger.answers.audit import audit as audited
+
+    words = failing(fail_on)
+    topics = _topics(joined)
+    with job.output.status("reading the ledger"):
+        answer = audited(job.reader(), asked, topics)
+    failed = answer.failing(words)
+    print_audit(job.output, answer, limit)
+    if failed:
+        codes = ", ".join(dict.fromkeys(each.code for each in failed))
+        job.output.line()
+        job.output.line(f"--fail-on {','.join(fail_on)}: {codes}")
+    failed_on = sorted({each.code for each in failed})
+    job.answered(answer, asked.cluster, failed_on=failed_on, audit=plain(answer))
+    if failed:
+        click.get_current_context().exit(Exit.VIOLATIONS)
+
+
+def _topics(joined: str | None) -> tuple[str, ...]:
+    if joined is None:
+        return ()
+    topics = tuple(dict.fromkeys(filter(None, (each.strip() for each in joined.split(",")))))
+    if len(topics) < 2:
+        raise click.UsageError(f"--joined takes two or more topics, with a comma between them; got {joined!r}")
+    return topics
+
+
+def print_audit(output: Output, answer: Audit, limit: int) -> None:
+    """Print it for a person: one table per code, with the evidence of each group below."""
+    output.line(
+        f"{numbered(answer.records, 'record')} of {numbered(answer.groups, 'group')} judged, "
+        f"{answer.computed:,} of them recomputed"
+    )
+    for (severity, code), found in groupby(answer.found, lambda each: (each.severity, each.code)):
+        of_code = list(found)
+        output.title(f"{severity.value}: {code}")
+        output.line(BY_CODE[code].what)
+        output.line()
+        output.table(*table(type(of_code[0]), of_code[:limit]))
+        for each in of_code[:limit]:
+            where = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
+            output.line(f"- {each.group_id}: {each.evidence}{where}")
+        if len(of_code) > limit:
+            output.line(f"... and {numbered(len(of_code) - limit, 'more group')} (--limit)")
+    for note in answer.notes:
+        output.line()
+        output.line(note)
+
+
+# `groupledger readiness`: report which groups can convert to KIP-848 while they run, and what prevents it.
 
 MEMBERS_SHOWN = 5
 """Members of a group that the before/after table names."""
@@ -51,7 +129,7 @@ def readiness(
     """
     from groupledger.answers.readiness import ready_for_consumer
     from groupledger.answers.scope import RequestedScope
-    from groupledger.core.assignors.server.conversion import convert
+    from groupledger.core.assignors.server.across_conversion import convert
 
     asked = RequestedScope(cluster, group, read_time(since))
     with job.output.status("reading the ledger"):

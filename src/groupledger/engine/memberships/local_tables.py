@@ -16,14 +16,15 @@ from groupledger.engine.arrow_lists import Column, column, list_starts
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.bucket import assigned, result_schema
 from groupledger.engine.memberships.declared import plain
-from groupledger.engine.memberships.plan import COLUMN_TYPE
+from groupledger.engine.memberships.input_columns import COLUMN_TYPE
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from groupledger.engine.memberships.plan import AssignPlan
+    from groupledger.engine.memberships.input_columns import AssignPlan
     from groupledger.engine.memberships.spark import SparkFrames
+
 
 EXPECTED = "a DataFrame of Spark, pandas or Polars, or a table of Arrow"
 ToArrow = Callable[[Any, str], pa.Table]

@@ -25,7 +25,7 @@ from groupledger.core.history.classic_kernels import (
     group_starts,
     transfer,
 )
-from groupledger.engine.classic.columns import distinct
+from groupledger.engine.classic.record_columns import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.history.head import Tenures
     from groupledger.core.history.writer import GroupState
-    from groupledger.engine.classic.columns import CodedTexts, LogColumns
-    from groupledger.engine.classic.payloads import GroupRecords, Payloads
+    from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads
+    from groupledger.engine.classic.record_columns import CodedTexts, LogColumns
 
 
 class HeadOfGroup(NamedTuple):

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
-from groupledger.answers.rows import matching, newest, records, rows_of, steps
+from groupledger.answers.queries import matching, newest, records, rows_of, steps
 from groupledger.answers.scope import GAPS
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
 
 if TYPE_CHECKING:
-    from groupledger.answers.rows import Reader, Value
+    from groupledger.answers.queries import Reader, Value
+
 
 TOPIC_NOT_LISTED = "topic-not-listed"
 _ASSIGNOR = (

@@ -29,7 +29,7 @@ from groupledger.core.log.lines import TOPIC
 from groupledger.core.log.record_batches import NO_UPPER, Blobs, RecordColumns
 from groupledger.core.log.segments import LEFT_OUT, Damage, LogReader, Segment
 from groupledger.sources.files import Files, local_path
-from groupledger.sources.offsets_log import FIELDS_OF_BATCHES, records
+from groupledger.sources.offsets_records import FIELDS_OF_BATCHES, records
 from groupledger.sources.opening import (
     ENTRIES,
     NUMBER,

@@ -20,17 +20,10 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 from groupledger.core.faults import Fault
 from groupledger.core.log.input_codes import OFFSET, PARTITION, RECORD_TIME
 from groupledger.core.log.layouts import columns_of
-from groupledger.core.log.lines import (
-    HEX,
-    LOG_FIELDS,
-    NO_VALUES,
-    OFFSET_COMMIT_LEFT_OUT,
-    TOPIC,
-    log_record,
-)
+from groupledger.core.log.lines import HEX, LOG_FIELDS, NO_VALUES, OFFSET_COMMIT_LEFT_OUT, TOPIC, log_record
 from groupledger.core.wire.offsets_log import CONTROL_KEYS, OFFSET_COMMITS
 from groupledger.sources.files import Files, open_table, paths
-from groupledger.sources.lines import parsed, read_text
+from groupledger.sources.line_files import parsed, read_text
 from groupledger.sources.opening import (
     ENTRIES,
     PROBLEM,

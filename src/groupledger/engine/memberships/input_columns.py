@@ -11,14 +11,14 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.group import DEFAULT, CustomLimits
-from groupledger.core.custom.naming import SOLVED_ALONE, find, may_be_custom
+from groupledger.core.custom.assignor_names import SOLVED_ALONE, find, may_be_custom
+from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.log.input_codes import ScenarioCode
 from groupledger.core.rebalance.registry import BY_CLASS
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
-from groupledger.engine.codec import Calculation
+from groupledger.engine.group_arrays import Calculation
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.declared import ColumnKind, may_be, plain
 from groupledger.tables import columns as c

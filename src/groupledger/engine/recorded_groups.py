@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import functions as F
 
-from groupledger.core.history.rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.protocol.metrics import HOUR_MS, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
-from groupledger.engine import rows as r
+from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.envelope import ENVELOPE, as_table, columns_of, sealed

@@ -29,12 +29,12 @@ from pyspark.sql import functions as F
 
 from groupledger.core.digest import canonical
 from groupledger.core.faults import Fault
-from groupledger.core.log.plan import KNOWN
+from groupledger.core.log.read_plan import KNOWN
 from groupledger.sinks.commit_log import COMMITTED as COMMITTED
 from groupledger.sinks.commit_log import ENDS, GIVEN_UP, TRIES, RunRow, commit_log, itself
 from groupledger.sinks.commit_log import PLANNED as PLANNED
 from groupledger.sinks.location import LedgerLocation
-from groupledger.sinks.refusals import WriteConflict as WriteConflict
+from groupledger.sinks.spark_errors import WriteConflict as WriteConflict
 from groupledger.tables import RUNS, SCHEMA_VERSION
 from groupledger.tables import columns as c
 

@@ -16,20 +16,20 @@ import numpy as np
 from groupledger import tables
 from groupledger.core.history import QuarantineRow
 from groupledger.core.history.fold import BEGINNING, OTHER_GROUP, other_group
+from groupledger.core.history.fold_rows import ROLES
 from groupledger.core.history.head import read_classic_head
-from groupledger.core.history.rows import ROLES
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import OFFSET_COMMITS, LogKey, RecordKind, commit_kind, decode_key
-from groupledger.engine.classic.payloads import read_payloads, read_records
-from groupledger.engine.classic.tables import FactColumns, Findings, head_rows
-from groupledger.engine.classic.timeline import HeadOfGroup, timeline
+from groupledger.engine.classic.distinct_payloads import read_payloads, read_records
+from groupledger.engine.classic.fact_tables import FactColumns, Findings, head_rows
+from groupledger.engine.classic.steps import HeadOfGroup, timeline
 from groupledger.engine.fold_schema import DUPLICATES, RECORDS
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.faults import Fault
     from groupledger.core.history import FoldSettings, TopicHistory
-    from groupledger.engine.classic.columns import BoolArray, LogColumns
+    from groupledger.engine.classic.record_columns import BoolArray, LogColumns
 
 
 class Start(NamedTuple):

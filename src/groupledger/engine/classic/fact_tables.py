@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from groupledger import tables
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import owners, places, starts
-from groupledger.core.history import CoverageRow, FindingRow, GroupHeadRow, rows
+from groupledger.core.history import CoverageRow, FindingRow, GroupHeadRow, fold_rows
 from groupledger.core.history.classic import (
     ClaimPeriod,
     Disagreement,
@@ -34,13 +34,13 @@ from groupledger.core.history.classic_kernels import (
     UNREADABLE,
 )
 from groupledger.core.history.fold import BEGINNING
+from groupledger.core.history.fold_rows import GroupType
 from groupledger.core.history.head import encode_state
-from groupledger.core.history.rows import GroupType
 from groupledger.core.history.writer import SOURCE, Generation, GroupState, snapshot_id
 from groupledger.core.rebalance.findings import DOUBLE_OWNED, REWRITE_DIFFERS, Invariant
-from groupledger.core.wire.columns import NO_VERSION
+from groupledger.core.wire.group_metadata import NO_VERSION
 from groupledger.engine.arrow_lists import arrow_schema, arrow_type
-from groupledger.engine.classic.columns import PartitionSets
+from groupledger.engine.classic.record_columns import PartitionSets
 from groupledger.engine.envelope import columns_of
 from groupledger.tables import columns as c
 
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.faults import Fault
     from groupledger.core.history import TopicHistory
+    from groupledger.core.history.fold_rows import Assignment
     from groupledger.core.history.head import Tenures
-    from groupledger.core.history.rows import Assignment
     from groupledger.core.rebalance.findings import Severity
-    from groupledger.engine.classic.columns import BoolArray, CodedTexts, LogColumns
-    from groupledger.engine.classic.payloads import GroupRecords, Payloads
-    from groupledger.engine.classic.timeline import GroupTimeline, HeadOfGroup
+    from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads
+    from groupledger.engine.classic.record_columns import BoolArray, CodedTexts, LogColumns
+    from groupledger.engine.classic.steps import GroupTimeline, HeadOfGroup
 
 
 class FactColumns:
@@ -298,21 +298,21 @@ class Findings:
             bits, incarnation = int(line.results.gaps[step]), int(line.results.incarnation[step])
             number, last = int(line.steps.generation[step]), int(line.results.last[step])
             before = None if last == NONE else int(line.steps.generation[last])
-            late, missing = rows.HISTORY_BEGINS_LATE, rows.TOMBSTONE_MISSING
+            late, missing = fold_rows.HISTORY_BEGINS_LATE, fold_rows.TOMBSTONE_MISSING
             if bits & UNREADABLE:
                 kind, fault = self.unreadable[int(line.record[step])]
-                reason = rows.unreadable(rows.undecoded(kind, int(line.steps.offset[step]), fault))
-                yield self._gap(step, max(1, incarnation), rows.RECORD_UNREADABLE, before, None, reason)
+                reason = fold_rows.unreadable(fold_rows.undecoded(kind, int(line.steps.offset[step]), fault))
+                yield self._gap(step, max(1, incarnation), fold_rows.RECORD_UNREADABLE, before, None, reason)
             if bits & BEGINS_DELETED:
-                yield self._gap(step, incarnation, late, None, None, rows.BEGINS_WITH_TOMBSTONE)
+                yield self._gap(step, incarnation, late, None, None, fold_rows.BEGINS_WITH_TOMBSTONE)
             if bits & TOMBSTONE_MISSING and before is not None:
-                reason = rows.generation_fell(before, number)
+                reason = fold_rows.generation_fell(before, number)
                 yield self._gap(step, incarnation - 1, missing, before, number, reason)
             if bits & BEGINS_LATE:
-                yield self._gap(step, incarnation, late, None, number, rows.begins_with(number))
+                yield self._gap(step, incarnation, late, None, number, fold_rows.begins_with(number))
             if bits & SKIPPED and before is not None:
-                reason = rows.generations_between(before, number)
-                yield self._gap(step, incarnation, rows.GENERATIONS_SKIPPED, before, number, reason)
+                reason = fold_rows.generations_between(before, number)
+                yield self._gap(step, incarnation, fold_rows.GENERATIONS_SKIPPED, before, number, reason)
 
     def _gap(
         self, step: int, incarnation: int, kind: str, first: int | None, last: int | None, reason: str

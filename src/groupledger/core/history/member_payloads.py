@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from groupledger.core.history.rows import Assignment
+from groupledger.core.history.fold_rows import Assignment
 from groupledger.core.history.topics import TopicHistory
 from groupledger.core.wire.codec import Memo, require_partitions
 from groupledger.core.wire.consumer_protocol import (

@@ -12,13 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from groupledger.core.faults import Fault
-from groupledger.core.ledger import VERSION_PROPERTY, no_ledger, version_problem
+from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.sinks import changes
 from groupledger.sinks.commit_log import FolderCommitLog, commit_log
 from groupledger.sinks.location import LedgerFault as LedgerFault
 from groupledger.sinks.location import LedgerLocation as LedgerLocation
 from groupledger.sinks.location import local_folder, plain_table, with_scheme
-from groupledger.sinks.refusals import ENGINE_ERRORS, explained, meaning
+from groupledger.sinks.spark_errors import ENGINE_ERRORS, explained, meaning
 from groupledger.sinks.upkeep import persistently
 from groupledger.tables import RUNS, SCHEMA_VERSION, TABLES, Table
 from groupledger.tables.sql_text import literal, quoted

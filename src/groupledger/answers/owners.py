@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.names import require_names, unknown_topic
-from groupledger.answers.reach import reaches
-from groupledger.answers.rows import (
+from groupledger.answers.queries import (
     from_row,
     group_of,
     is_pattern,
@@ -26,8 +25,9 @@ from groupledger.answers.rows import (
     records,
     steps,
 )
+from groupledger.answers.reach import reaches
 from groupledger.answers.states import CONSUMER, SHARE
-from groupledger.answers.topics import TopicLife, life_at, topic_lives
+from groupledger.answers.topic_lives import TopicLife, life_at, topic_lives
 from groupledger.core.moments import iso
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import RecordKind, decode
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from groupledger.answers.rows import GroupKey, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
     from groupledger.answers.states import SnapshotKey
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from groupledger.core.assignors.server.assign import assign, failure, written
+from groupledger.core.assignors.server.server_batch import assign, failure, written
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId, encode
 from groupledger.core.faults import Fault
 from groupledger.core.wire.codec import uuid_bytes

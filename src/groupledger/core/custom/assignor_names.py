@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.calls import Unusable
-from groupledger.core.custom.group import DEFAULT, CustomLimits, Protocol
+from groupledger.core.custom.custom_group import DEFAULT, CustomLimits, Protocol
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
 
 ENTRY_POINTS = "groupledger.assignors"
 NOT_FOUND = "ASSIGNOR_NOT_FOUND"
