@@ -312,13 +312,18 @@ def difference(
 
 
 def scenario_difference(
-    reader: Reader, group_id: str, scenarios: tuple[str, str], generation: int | None = None, cluster: str | None = None
+    reader: Reader,
+    group_id: str,
+    scenarios: tuple[str, str],
+    generation: int | None = None,
+    cluster: str | None = None,
+    at: datetime | None = None,
 ) -> ScenarioDifference:
-    """Compare what two scenarios give the members at a generation (or group epoch; default: the last one) at last.
+    """Compare what two scenarios give the members at a generation, group epoch or time (default: the last) at last.
 
     Raises Fault: as `rebalance`; UNKNOWN_SCENARIO; NO_RESULT where a scenario has none for this state.
     """
-    found = rebalance(reader, group_id, cluster, generation)
+    found = rebalance(reader, group_id, cluster, generation, at=at)
     results = {each.scenario: each for each in reversed(found.results)}  # of several rounds the first
     for name in scenarios:
         if name not in results:

@@ -119,13 +119,20 @@ class Rebalance:
         return min(self.results, key=lambda each: last.get(each.attribution or "", 0), default=None)
 
 
-def rebalance(reader: Reader, group_id: str, cluster: str | None = None, generation: int | None = None) -> Rebalance:
-    """Return the rebalance that led to a generation (classic) or group epoch (KIP-848); default: the last one.
+def rebalance(
+    reader: Reader,
+    group_id: str,
+    cluster: str | None = None,
+    generation: int | None = None,
+    *,
+    at: datetime | None = None,
+) -> Rebalance:
+    """Return the rebalance to a generation (classic) or group epoch (KIP-848), or in force at a time; else the last.
 
     Of several records with one generation it is the first of the last incarnation (a rewrite computed nothing), of a
     KIP-848 epoch the settled one against that of the epoch before; `same_generation` names the others.
     """
-    return with_states(reader, group_id, cluster, Selection(generation))[0]
+    return with_states(reader, group_id, cluster, Selection(generation, at=at))[0]
 
 
 def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> tuple[Rebalance, States]:

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
-from groupledger.answers.queries import matching, partitions, records
+from groupledger.answers.generations import CLASSIC, Selection, assigned_by, cluster_of, select
+from groupledger.answers.queries import matching, records
+from groupledger.answers.queries import partitions as named_partitions
 from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import CONSUMER, states
 from groupledger.core.faults import Fault
+from groupledger.core.log.topic_partitions import count_after
+from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -59,21 +62,25 @@ def what_if(
     *,
     members: int = 0,
     without: Sequence[str] = (),
+    partitions: Mapping[str, str | int] | None = None,
     assignor: str | None = None,
     generation: int | None = None,
+    at: datetime | None = None,
 ) -> WhatIf:
     """Recompute a state of the group: with `members` more or (below 0) fewer, `without` some by id.
 
-    The state is that of a generation or group epoch; default: the last one that has members.
+    `partitions`: topics with more partitions, `+10` or 10 for ten more, `x2` for twice as many. The state is that of a
+    generation or group epoch, or the one in force at a time; default: the last one that has members.
     New members are called `new-1`, ... and subscribe to what most members do. Of those there are, the last in the
     order of the record go first. The assignor is the recorded one, or any that `groupledger solve` knows.
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, UNKNOWN_GENERATION, UNKNOWN_MEMBER, NO_MEMBERS,
-    NOT_COMPUTED, TOPIC_NOT_LISTED, and what `core.scenarios.solving.targets` does.
+    NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
+    `core.scenarios.solving.targets` does.
     """
     from groupledger.core.scenarios.solving import targets
 
     cluster = cluster_of(reader, group_id, cluster)
-    side, known = _state(reader, cluster, group_id, generation)
+    side, known = _state(reader, cluster, group_id, generation, at)
     every = sorted(side.topics)
     before = [row if row["topics"] is not None else row | {"topics": every} for row in side.members]
     gone = _leaving(before, members, without)
@@ -84,6 +91,7 @@ def what_if(
         raise Fault("NO_MEMBERS", f"group {group_id!r} has {numbered(len(before), 'member')}: none would be left")
     listed = _listed(cluster, side, known)
     counts = {topic: (topic_id, _shown(side, topic, topic_id, count)) for topic, (topic_id, count) in listed.items()}
+    counts |= _more(counts, partitions or {})
     scenario = _scenario(assignor or _assignor(side), side, counts, after)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
     found = tuple(_moves(before, after, given))
@@ -112,17 +120,31 @@ def what_if(
     )
 
 
-def _state(reader: Reader, cluster: str, group_id: str, generation: int | None) -> tuple[Side, States]:
+def _more(
+    counts: Mapping[str, tuple[str | None, int]], partitions: Mapping[str, str | int]
+) -> dict[str, tuple[str | None, int]]:
+    """Return the changed topics with their new numbers of partitions."""
+    unknown = next((topic for topic in partitions if topic not in counts), None)
+    if unknown is not None:
+        raise Fault("UNKNOWN_TOPIC", f"nobody in the group subscribes to {unknown!r}; topics: {', '.join(counts)}")
+    changes = {topic: f"+{each}" if isinstance(each, int) else each for topic, each in partitions.items()}
+    return {topic: (counts[topic][0], count_after(change, counts[topic][1])) for topic, change in changes.items()}
+
+
+def _state(
+    reader: Reader, cluster: str, group_id: str, generation: int | None, at: datetime | None
+) -> tuple[Side, States]:
     """Return the state to compute again: complete, with members, of a group whose assignment is ours to compute."""
     condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
-    if generation is None:
+    if generation is None and at is None:
         which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
         rows = records(reader, f"SELECT t.* FROM current_group_snapshots t WHERE {condition} AND {which}", **values)
     else:
-        rows = [choose(snapshots_of(reader, group_id, cluster, generation))]
+        rows = [select(reader, group_id, cluster, Selection(generation, at=at)).chosen]
         rows = [row for row in rows if row["members"] and row["complete"]]
     if not rows:
         which = "state" if generation is None else f"state of generation {generation}"
+        which = which if at is None else f"state at {iso(at)}"
         raise Fault("NO_MEMBERS", f"no complete {which} of group {group_id!r} has members: there is nothing to compute")
     if rows[0]["group_type"] not in (CLASSIC, CONSUMER):
         expected = f"expected {CLASSIC} or {CONSUMER}"
@@ -225,7 +247,7 @@ def _scenario(
 
 
 def _held(row: Record) -> tuple[NamedPartition, ...]:
-    return partitions(row["recorded"])
+    return named_partitions(row["recorded"])
 
 
 def _moves(

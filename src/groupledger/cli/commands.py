@@ -10,39 +10,53 @@ import click
 from groupledger.cli.exits import Commands
 from groupledger.core.version import __version__
 
-MODULES = {
-    "new-config": "keeping",
-    "init": "keeping",
-    "ingest": "runs",
-    "assign": "runs",
-    "show": "show",
-    "who": "who",
-    "timeline": "history",
-    "explain": "explain",
-    "diff": "history",
-    "hand-overs": "hand_overs",
-    "audit": "judgements",
-    "report": "report",
-    "sql": "sql",
-    "openmetrics": "openmetrics",
-    "callbacks": "runs",
-    "replay": "replay",
-    "doctor": "keeping",
-    "maintain": "keeping",
-    "migrate": "keeping",
-    "rebuild": "keeping",
-    "views": "sql",
-    "solve": "solve",
-    "simulate": "simulate",
-    "plan-migration": "plan_migration",
-    "readiness": "judgements",
-    "demo": "runs",
-    "jars": "keeping",
-    "kernels": "keeping",
-    "job-file": "keeping",
-    "schema": "json_schemas",
+SECTIONS = {
+    "Set up": {
+        **dict.fromkeys(("new-config", "init", "doctor", "jars", "kernels", "job-file"), "keeping"),
+        "demo": "runs",
+    },
+    "Record": dict.fromkeys(("ingest", "assign", "callbacks"), "runs"),
+    "Ask": {
+        "show": "show",
+        "who": "who",
+        "timeline": "history",
+        "explain": "explain",
+        "diff": "history",
+        "hand-overs": "hand_overs",
+        "audit": "judgements",
+        "report": "report",
+        "readiness": "judgements",
+        "sql": "sql",
+        "openmetrics": "openmetrics",
+    },
+    "What if": {
+        "what-if": "what_if",
+        "replay": "replay",
+        "rehearse": "replay",
+        "plan-migration": "plan_migration",
+        "simulate": "simulate",
+        "solve": "solve",
+    },
+    "Keep": {
+        **dict.fromkeys(("maintain", "migrate", "rebuild"), "keeping"),
+        "verify": "replay",
+        "views": "sql",
+        "schema": "json_schemas",
+    },
 }
-"""The module of each command, in the order of a first session; the command has its own name there."""
+"""The module of each command, under the heading of `--help`; the command has its own name there."""
+
+ALIASES = {
+    **dict.fromkeys(("groups", "list", "status"), "show"),
+    "owner": "who",
+    "history": "timeline",
+    "why": "explain",
+    "metrics": "openmetrics",
+    "recompute": "assign",
+    "compare": "replay",
+    "listener": "rehearse",
+}
+"""What people type for a command that has another name."""
 
 
 class _Imported(MutableMapping[str, click.Command]):
@@ -73,14 +87,16 @@ class _Imported(MutableMapping[str, click.Command]):
 
 @click.group(
     cls=Commands,
-    commands=_Imported(MODULES),
+    commands=_Imported({name: module for of in SECTIONS.values() for name, module in of.items()}),
+    sections=SECTIONS,
+    aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.version_option(__version__, prog_name="groupledger")
 def main() -> None:
     """Flight recorder and simulator for Kafka consumer-group rebalances.
 
-    A first session: `new-config`, `init`, `ingest`, `assign`, `show`. Without data of your own: `demo`.
+    A first session: `ingest --bootstrap HOST:PORT`, `show`, `who`, `explain`. Without data of your own: `demo`.
 
     \b
     Exit codes: 0 done, 1 a bug of ours (with its traceback), 2 usage,

@@ -8,7 +8,8 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from difflib import get_close_matches
 from enum import IntEnum
 from pathlib import Path
 from types import TracebackType
@@ -47,11 +48,41 @@ EXIT_BY_CODE = {
 
 
 class Commands(click.Group):
-    """Commands in the order of a first session; whatever ends one early becomes a line and an exit code."""
+    """Commands under headings, some with other names; whatever ends one early becomes a line and an exit code."""
+
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Collection[str]] | None = None,
+        aliases: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(*args, **more)
+        self.sections, self.aliases = sections or {}, aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List commands in the order of definition."""
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands under their headings."""
+        widest = max(map(len, self.commands))
+        for heading, names in self.sections.items():
+            short = [(name, self.commands[name].get_short_help_str(formatter.width - 6 - widest)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, text in short])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take `help COMMAND` and `version` as people type them, too."""
+        if args[:1] == ["help"]:
+            args = [*args[1:], "--help"]
+        return super().parse_args(ctx, ["--version"] if args == ["version"] else args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command by its name, or by another that people know it by."""
+        return super().resolve_command(ctx, [self.aliases.get(args[0], args[0]), *args[1:]])
 
     def main(  # type: ignore[override]  # click's own is overloaded
         self,
@@ -102,11 +133,42 @@ class Commands(click.Group):
 def _usage(error: click.ClickException) -> str:
     """Return the error message with the command whose help explains more."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    said = error.format_message()
     if context is None:
-        return said
+        return error.format_message()
+    said = _no_such_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
     end = "" if said.endswith((".", "!", "?")) else "."
     return f"{said}{end} See `{context.command_path} --help`."
+
+
+SAID_OTHERWISE = {
+    "--start": "--since",
+    "--from": "--since",
+    "--end": "--until",
+    "--to": "--until",
+    "--time": "--at",
+    "--at": "--until",
+    "--epoch": "--generation",
+    "--last": "--generation",
+    "--format": "--json",
+    "--verbose": "--wide",
+    "--consumers": "--members",
+}
+"""Options that people expect, and the one that says it."""
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    """Return the message with the likely option of this command, or else the command that has this one."""
+    assert error.ctx is not None
+    command, root = error.ctx.command, error.ctx.find_root().command
+    own = [name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("--")]
+    likely = [each for each in [SAID_OTHERWISE.get(error.option_name)] if each in own]
+    likely = likely or get_close_matches(error.option_name, own, 1, 0.7)
+    text = f"No such option: {error.option_name}"
+    if likely:
+        return f"{text}. Did you mean {likely[0]}?"
+    every = {} if not isinstance(root, Commands) else root.commands
+    having = [name for name, each in every.items() if any(error.option_name in one.opts for one in each.params)]
+    return f"{text}; that is an option of {', '.join(having)}" if having else text
 
 
 def _report(fault: Fault, *, as_json: bool) -> int:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.options import Job, read_time, takes_config
+from groupledger.cli.options import (
+    Job,
+    moment,
+    takes_at,
+    takes_cluster_name,
+    takes_config,
+    takes_generation,
+    takes_group,
+)
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import Cause, Moved
     from groupledger.answers.explanation import Explanation
     from groupledger.cli.output import Output
+    from groupledger.core.moments import Bound
 
 MOST_SHOWN = 20
 MOST_OF_A_KIND = 10
@@ -30,15 +39,12 @@ RULES = {each.recorded_as for each in (DOUBLE_OWNED, NOT_SUBSCRIBED, LEFT_OUT, H
 
 
 @click.command(short_help="Explain a rebalance: the cause, moves, unowned partitions.")
-@click.argument("group")
-@click.option(
-    "--generation", type=int, metavar="N", help="The rebalance to this generation or group epoch; default: the last."
-)
+@takes_group(required=True)
+@takes_generation
 @click.option("--incarnation", type=int, metavar="N", help="In this incarnation of the group; default: the last.")
-@click.option("--at", metavar="TIME", help="The rebalance in force at this time: the last one recorded up to it. "
-              "ISO 8601, milliseconds since 1970, or a length of time (24h) before the newest moment.")  # fmt: skip
+@takes_at
 @click.option("--offset", type=int, metavar="N", help="The rebalance recorded at this offset, rewrites included.")
-@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+@takes_cluster_name
 @takes_config
 def explain(
     job: Job,
@@ -46,11 +52,13 @@ def explain(
     group: str,
     generation: int | None,
     incarnation: int | None,
-    at: str | None,
+    at: Bound | None,
     offset: int | None,
     cluster: str | None,
 ) -> None:
     """Explain what led to a generation: members that joined, left or returned, and other changes.
+
+    Without one, the last; with --at the one in force then, that is the last one recorded up to that time.
 
     The log holds states, not reasons: it does not say whether a member left, crashed or timed out, unless its time-outs
     exclude the others.
@@ -64,15 +72,13 @@ def explain(
         raise click.UsageError("--generation, --at or --offset: one of them")
     if incarnation is not None and (at, offset) != (None, None):
         raise click.UsageError("--incarnation goes with --generation, or alone: a time or an offset is of one")
-    asked = read_time(at)
     with job.output.status("reading the ledger"):
         from groupledger.answers.explanation import explain as explained
-        from groupledger.answers.reach import moments
 
         reader = job.reader()
-        [moment] = moments(reader, cluster, [asked])
-        answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=moment, offset=offset)
-    print_explanation(job.output, answer, moment)
+        time = moment(reader, cluster, at)
+        answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=time, offset=offset)
+    print_explanation(job.output, answer, time)
     job.answered(answer, cluster, explanation=plain(answer))
 
 

@@ -9,7 +9,7 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.answers.spoken import NOBODY, spans
-from groupledger.cli.options import Job, read_time, takes_config
+from groupledger.cli.options import Job, takes_config, takes_limit, takes_scope, takes_wide
 from groupledger.cli.output import plain
 from groupledger.core.moments import dates_once
 from groupledger.core.text import shortened
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from groupledger.answers.recorded_history import GroupHandOvers, HandOver
+    from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
 
 MEANINGS = {  # by the value of an OffsetVerdict, the worst first
@@ -35,17 +36,11 @@ QUIET = ("idle", "committed")
 
 
 @click.command(name="hand-overs", short_help="What was committed when partitions were handed over.")
-@click.argument("group")
-@click.option("--since", metavar="TIME", help="Only what was given up from then on: ISO 8601, milliseconds since 1970, "
-              "or a length of time (24h, 90m, 7d) before now.")  # fmt: skip
-@click.option("--until", metavar="TIME", help="End of the period, in the same format.")
-@click.option("--cluster", metavar="CLUSTER", help="The group's cluster, if several have such a group.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum rows of a table.")
-@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_scope(required=True)
+@takes_limit
+@takes_wide
 @takes_config
-def hand_overs(
-    job: Job, *, group: str, since: str | None, until: str | None, cluster: str | None, limit: int, wide: bool
-) -> None:
+def hand_overs(job: Job, *, asked: RequestedScope, limit: int, wide: bool) -> None:
     """Judge by the recorded offset commits how members of GROUP gave up partitions, and where the next owners began.
 
     The ledger must have the commits: a source of kind kafka or segments keeps them with `offset_commits: true`.
@@ -54,15 +49,12 @@ def hand_overs(
     groupledger hand-overs payments
     groupledger hand-overs payments --since 24h --json
     """
-    from groupledger.answers.scope import RequestedScope
-
-    asked = RequestedScope(cluster, group, read_time(since), read_time(until))
     with job.output.status("reading the group's history"):
         from groupledger.answers.recorded_history import group_hand_overs
 
-        answer = group_hand_overs(job.reader(), group, asked)
+        answer = group_hand_overs(job.reader(), asked.group or "", asked)
     print_hand_overs(job.output, answer, limit, wide=wide)
-    job.answered(answer, cluster, hand_overs=plain(answer))
+    job.answered(answer, asked.cluster, hand_overs=plain(answer))
 
 
 def print_hand_overs(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:

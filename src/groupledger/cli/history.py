@@ -11,7 +11,19 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, spans
-from groupledger.cli.options import Job, read_point, read_time, takes_config
+from groupledger.cli.options import (
+    Job,
+    moment,
+    read_point,
+    takes_at,
+    takes_cluster_name,
+    takes_config,
+    takes_generation,
+    takes_group,
+    takes_limit,
+    takes_period,
+    takes_wide,
+)
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import clock, dates_once, iso
 from groupledger.core.text import length, shortened
@@ -25,7 +37,6 @@ if TYPE_CHECKING:
     from groupledger.answers.rebalance import MemberMove
     from groupledger.answers.tenures import OwnerSpan, PartitionTimeline
     from groupledger.answers.timeline import Timeline, TimelineEntry
-    from groupledger.answers.what_if import WhatIf
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound
 
@@ -37,44 +48,38 @@ Bounds = tuple["Bound | None", "Bound | None"]
 
 
 @click.command(short_help="What happened in a group, or to a partition.")
-@click.argument("group", required=False)
+@takes_group()
 @click.option("--partition", metavar="TOPIC-N", help="The owners of a partition, one after another.")
-@click.option("--group", "among", metavar="GLOB", help="With --partition: only this group, or those matching.")
-@click.option("--since", metavar="TIME", help="ISO 8601, milliseconds since 1970, or a length of time (24h, 90m, 7d) "
-              "before now, up to when the ledger is known.")  # fmt: skip
-@click.option("--until", metavar="TIME", help="End of the period, in the same format.")
-@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum lines; the newest are kept."
-)
-@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_period
+@takes_cluster_name
+@takes_limit
+@takes_wide
 @takes_config
 def timeline(
     job: Job,
     *,
     group: str | None,
     partition: str | None,
-    among: str | None,
-    since: str | None,
-    until: str | None,
+    since: Bound | None,
+    until: Bound | None,
     cluster: str | None,
     limit: int,
     wide: bool,
 ) -> None:
     """Print the history of a group (or those matching 'payments-*'), a line per rebalance; or a partition's owners.
 
+    Of more lines than --limit, the newest are kept.
+
     \b
     groupledger timeline payments
     groupledger timeline 'payments-*' --since 24h
-    groupledger timeline --partition orders-7 --group payments
+    groupledger timeline payments --partition orders-7
     """
-    if (group is None) == (partition is None):
-        raise click.UsageError("expected a group (timeline payments) or --partition, one of them")
-    if among is not None and partition is None:
-        raise click.UsageError("--group goes with --partition: it says in which groups")
-    asked = read_time(since), read_time(until)
+    if group is None and partition is None:
+        raise click.UsageError("expected a group (timeline payments), a --partition, or both")
+    asked = since, until
     if partition is not None:
-        _ask_owners(job, partition, among, cluster, asked, limit, wide=wide)
+        _ask_owners(job, partition, group, cluster, asked, limit, wide=wide)
         return
 
     def ask(reader: Reader) -> Timeline:
@@ -216,19 +221,19 @@ def _print_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
 
 MOST_NAMED = 3
 """Unowned partitions named in a cell; the others are only counted."""
-_POINT = "A generation or group epoch, a moment, or a length of time (24h) before the newest one"
-_EITHER = "--from (with or without --to), or --scenarios (with or without --generation)"
+_EITHER = "--from (with or without --to), or --scenarios (with or without --generation or --at)"
 
 
 @click.command(short_help="Compare two states of a group, or two scenarios.")
-@click.argument("group")
-@click.option("--from", "begin", metavar="POINT", help=f"{_POINT}.")
+@takes_group(required=True)
+@click.option("--from", "begin", metavar="POINT", help="A generation or group epoch, or a time as for --at.")
 @click.option("--to", "end", metavar="POINT", help="Same format; default: the last state.")
 @click.option("--scenarios", metavar="A,B", help="Compare two results of `assign` for one state, by name.")
-@click.option("--generation", type=int, metavar="N", help="With --scenarios: the state; default: the last.")
-@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum members.")
-@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_generation
+@takes_at
+@takes_cluster_name
+@takes_limit
+@takes_wide
 @takes_config
 def diff(
     job: Job,
@@ -238,11 +243,14 @@ def diff(
     end: str | None,
     scenarios: str | None,
     generation: int | None,
+    at: Bound | None,
     cluster: str | None,
     limit: int,
     wide: bool,
 ) -> None:
     """Show what members gained and lost, who joined and left, and what else changed between two states of a group.
+
+    --generation or --at name the one state of --scenarios; default: the last.
 
     \b
     groupledger diff payments --from 12 --to 15
@@ -251,7 +259,7 @@ def diff(
     """
     if (begin is None) == (scenarios is None) or (scenarios is not None and end is not None):
         raise click.UsageError(_EITHER)
-    if generation is not None and scenarios is None:
+    if scenarios is None and (generation, at) != (None, None):
         raise click.UsageError(_EITHER)
     if scenarios is None:
         first, last = read_point(begin), read_point(end)
@@ -269,7 +277,7 @@ def diff(
     def ask_scenarios(reader: Reader) -> ScenarioDifference:
         from groupledger.answers.explanation import scenario_difference
 
-        return scenario_difference(reader, group, names, generation, cluster)
+        return scenario_difference(reader, group, names, generation, cluster, at=moment(reader, cluster, at))
 
     job.answer(
         ask_scenarios, functools.partial(print_scenarios, limit=limit, wide=wide), cluster, "scenario_difference"
@@ -372,28 +380,3 @@ def print_members(
     same = len(members) - len(changed)
     if same:
         output.line("1 member keeps what it has" if same == 1 else f"{same:,} members keep what they have")
-
-
-# Describe a what-if: a group with other members, or another assignor.
-
-
-def print_what_if(output: Output, answer: WhatIf, limit: int = 50) -> None:
-    """Print it for a person: what was changed, what would move, who would have what."""
-    output.title(f"{answer.group_id} (cluster {answer.cluster_id}) under {answer.assignor}, if {_changed(answer)}")
-    output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
-    output.line(f"from member to member: {answer.moves:,}; nobody has: {answer.unassigned:,}")
-    spread = f"{answer.most:,}, {answer.least:,} (before: {answer.most_before:,}, {answer.least_before:,})"
-    output.line(f"most, least of a member: {spread}")
-    output.title("members")
-    print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"))
-    output.notes(answer.notes)
-
-
-def _changed(answer: WhatIf) -> str:
-    """Format as `2 members more`."""
-    parts = [
-        f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
-        for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
-        if names
-    ]
-    return " and ".join(parts) or "it were assigned anew"

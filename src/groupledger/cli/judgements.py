@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,16 @@ import click
 from groupledger.answers.answer_columns import Column, table
 from groupledger.answers.spoken import assignor_of, numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, read_time, takes_config, takes_scope
+from groupledger.cli.options import (
+    Job,
+    takes_cluster_name,
+    takes_config,
+    takes_group,
+    takes_limit,
+    takes_scope,
+    takes_since,
+    takes_wide,
+)
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.obstacles import OBSTACLES, Readiness
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from groupledger.answers.readiness import Forecast, GroupReadiness, ReadinessReport
     from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
+    from groupledger.core.moments import Bound
 
 
 # `groupledger audit`: judge every recorded rebalance, with an exit code for a gate.
@@ -33,7 +44,7 @@ if TYPE_CHECKING:
     "--fail-on", multiple=True, metavar="CODES", help="Exit with 4 on these codes or severities: UNOWNED,error"
 )
 @click.option("--joined", metavar="TOPIC,TOPIC", help="Topics whose equal partition numbers need one owner.")
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum groups per code.")
+@takes_limit
 @takes_config
 def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
     """Judge what the ledger has recorded: partitions without an owner, stale claims, groups that never settle, ...
@@ -42,7 +53,7 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
 
     \b
     groupledger audit --since 24h
-    groupledger audit --group 'payments-*' --fail-on UNOWNED,DOUBLE_OWNED
+    groupledger audit 'payments-*' --fail-on UNOWNED,DOUBLE_OWNED
     groupledger audit --fail-on error --json
     """
     from groupledger.answers.audit import audit as audited
@@ -96,32 +107,28 @@ def print_audit(output: Output, answer: Audit, limit: int) -> None:
 
 # `groupledger readiness`: report which groups can convert to KIP-848 while they run, and what prevents it.
 
+PERIOD = timedelta(days=7)
 MEMBERS_SHOWN = 5
 """Members of a group that the before/after table names."""
 
 
 @click.command(short_help="Which groups can convert to KIP-848 while they run, and why not.")
-@click.argument("group", required=False)
+@takes_group()
 @click.option(
     "--to", "wanted", type=click.Choice(["consumer"]), default="consumer", show_default=True, help="The group type."
 )
-@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option(
-    "--since",
-    default="7d",
-    show_default=True,
-    metavar="TIME",
-    help="Start of the period searched for storms and changes.",
-)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum groups.")
-@click.option("--wide", is_flag=True, help="All columns.")
+@takes_cluster_name
+@takes_since
+@takes_limit
+@takes_wide
 @takes_config
 def readiness(
-    job: Job, *, group: str | None, wanted: str, cluster: str | None, since: str, limit: int, wide: bool
+    job: Job, *, group: str | None, wanted: str, cluster: str | None, since: Bound | None, limit: int, wide: bool
 ) -> None:
     """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.
 
-    Each reason has a code: docs/guides/decide/kip-848-readiness.md. Only the ledger is read; no broker is contacted.
+    Storms and changes are searched for in the last 7 days, or from --since on. Each reason has a code:
+    docs/guides/decide/kip-848-readiness.md. Only the ledger is read; no broker is contacted.
 
     \b
     groupledger readiness --to consumer
@@ -131,7 +138,7 @@ def readiness(
     from groupledger.answers.scope import RequestedScope
     from groupledger.core.assignors.server.across_conversion import convert
 
-    asked = RequestedScope(cluster, group, read_time(since))
+    asked = RequestedScope(cluster, group, since or PERIOD)
     with job.output.status("reading the ledger"):
         answer = ready_for_consumer(job.reader(), asked, limit, convert)
     print_readiness(job.output, answer, wide=wide)

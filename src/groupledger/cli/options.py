@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import tempfile
 import time
 import uuid
@@ -19,13 +20,14 @@ from click.core import ParameterSource
 from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
-from groupledger.core.moments import bound, parse, point
+from groupledger.core.moments import bound, point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
+    from groupledger.answers.queries import Reader
     from groupledger.answers.reader import LedgerReader
     from groupledger.config import Config
     from groupledger.core.moments import Bound, Point
@@ -211,6 +213,120 @@ class Job:
         return LedgerFrames(self.spark_for_ledger(), place.location, catalog=place.catalog)
 
 
+# Options that several commands take, each declared once: one name, one wording, one default.
+
+_TIMES = "now, 24h, '10m ago', ISO 8601 (UTC unless it names a zone), Unix seconds or milliseconds."
+_GENERATION = re.compile(r"latest|-?[0-9]{1,10}")
+
+
+class _Generation(click.ParamType):  # type: ignore[type-arg]  # generic to a type checker alone
+    """A generation or group epoch; `latest` is None, as if none were given."""
+
+    name = "generation"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        if value is None or isinstance(value, int):
+            return value
+        if not _GENERATION.fullmatch(value):
+            self.fail(f"{value!r} is no generation; expected a number, or latest (a time is --at)", param, ctx)
+        return None if value == "latest" else int(value)
+
+
+takes_run_id = click.option("--run-id", metavar="ID", help="Unique name of the run; a committed one changes nothing.")
+takes_timings = click.option("--timings", is_flag=True, help="Print the time of each stage.")
+takes_wide = click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+takes_limit = click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Maximum rows of a table."
+)
+takes_cluster_name = click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
+takes_assignor = click.option(
+    "--assignor", metavar="NAME", help="An assignor: its name, its Java class, or MODULE:FUNCTION."
+)
+takes_scenario = click.option("--scenario", metavar="NAME", help="The results of `assign` or `replay` by this name.")
+takes_listener = click.option(
+    "--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print what it did."
+)
+takes_generation = click.option(
+    "--generation", type=_Generation(), metavar="N", help="The rebalance to this generation or group epoch; latest."
+)
+
+
+def takes_at(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--at`; the command gets `at`, a moment or a length of time before now."""
+    option = click.option("--at", callback=_time, metavar="TIME", help=f"At this time: {_TIMES}")
+    return option(command)
+
+
+def takes_period(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--since` and `--until`; the command gets both as a moment or a length of time before now."""
+    until = click.option("--until", callback=_time, metavar="TIME", help="Up to then, in the same formats.")
+    return takes_since(until(command))
+
+
+def takes_since(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--since` alone."""
+    option = click.option("--since", callback=_time, metavar="TIME", help=f"From then on: {_TIMES}")
+    return option(command)
+
+
+def _time(context: click.Context, option: click.Parameter, text: str | None) -> Bound | None:
+    return read_time(text)
+
+
+def takes_group(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add GROUP as an argument and as `--group`; the command gets `group`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @click.argument("group", required=False, metavar="GROUP" if required else "[GROUP]")
+        @click.option("--group", "named", metavar="GROUP", help="GROUP, given as an option.")
+        @functools.wraps(command)
+        def run(*args: Any, group: str | None, named: str | None, **more: Any) -> Any:
+            if group is not None and named is not None and group != named:
+                raise click.UsageError(f"two groups: {group!r} and --group {named!r}; expected one")
+            found = group if group is not None else named
+            if required and found is None:
+                raise click.UsageError("Missing argument 'GROUP'.")
+            return command(*args, group=found, **more)
+
+        return run
+
+    return add
+
+
+def takes_scope(command: F | None = None, /, *, required: bool = False) -> Any:
+    """Add the part of the ledger that a question is about: a group or a pattern of names, a cluster, a period.
+
+    The command gets it as `asked`, a `answers.scope.RequestedScope`.
+    """
+    if command is None:
+        return functools.partial(takes_scope, required=required)
+
+    @takes_group(required=required)
+    @takes_period
+    @takes_cluster_name
+    @functools.wraps(command)
+    def run(
+        *args: Any, since: Bound | None, until: Bound | None, group: str | None, cluster: str | None, **more: Any
+    ) -> Any:
+        from groupledger.answers.scope import RequestedScope
+
+        return command(*args, asked=RequestedScope(cluster, group, since, until), **more)
+
+    return run
+
+
+def was_given(name: str) -> bool:
+    """Return whether the option of this name stands on the command line."""
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | None:
+    """Return the moment that `--at` means in the ledger; None if it was not given."""
+    from groupledger.answers.reach import moments
+
+    return moments(reader, cluster, [at])[0]
+
+
 def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--json`; the command gets an `Output` as its first argument."""
 
@@ -228,18 +344,37 @@ def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
     A ledger or a cluster (`takes_cluster`) on the command line replaces the configured one.
     """
 
+    @takes_ledger
+    @takes_json
+    @functools.wraps(command)
+    def run(output: Output, *, opened: Callable[..., Job], **options: Any) -> Any:
+        return command(opened(output, cluster_given(options)), **options)
+
+    return run
+
+
+def takes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--config`, `--ledger` and `--set`; the command gets `opened`, which makes the `Job` of an output.
+
+    For a command that needs a ledger in some of its forms only: nothing is read before `opened` is called.
+    """
+
     @click.option(
         "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="YAML file."
     )
-    @click.option("--ledger", metavar="FOLDER", help="The ledger's folder, instead of the configured one.")
+    @_takes_ledger_folder
     @_takes_overrides
-    def run(output: Output, *, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
+    @functools.wraps(command)
+    def run(*, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
         name = click.get_current_context().info_name or ""
-        given = {} if ledger is None else {"ledger": {"location": ledger}}
-        given |= cluster_given(options)
-        return command(Job.configured(name, output, file_of(config_file), overrides, given), **options)
+        place = {} if ledger is None else {"ledger": {"location": ledger}}
 
-    return functools.update_wrapper(run, command)
+        def opened(output: Output, given: Mapping[str, Any] | None = None) -> Job:
+            return Job.configured(name, output, file_of(config_file), overrides, {**place, **(given or {})})
+
+        return command(opened=opened, **options)
+
+    return run
 
 
 def file_of(config_file: str) -> Path | None:
@@ -250,60 +385,41 @@ def file_of(config_file: str) -> Path | None:
 
 
 def takes_sample(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--ledger`, `--set` and `--json`; the command gets a `Job` over the sample data as its first argument."""
+    """Add `--ledger`, `--set` and `--json`; the command gets a `Job` over the sample data as its first argument.
 
-    @click.option("--ledger", default=DEMO_LEDGER, show_default=True, metavar="FOLDER", help="Folder for the tables.")
+    The sample is never written to the ledger that the environment names: that one holds somebody's data.
+    """
+
+    @_takes_ledger_folder
     @_takes_overrides
-    def run(output: Output, *, overrides: tuple[str, ...], ledger: str, **options: Any) -> Any:
+    @takes_json
+    @functools.wraps(command)
+    def run(output: Output, *, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
         from groupledger.config.loading import sample_settings
 
-        name = click.get_current_context().info_name or ""
-        given = {**sample_settings(), "ledger": {"location": ledger}}
-        return command(Job.configured(name, output, None, overrides, given), **options)
-
-    return functools.update_wrapper(run, command)
-
-
-def _takes_overrides(command: Callable[..., Any]) -> Callable[..., Any]:
-    named = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
-    return named(takes_json(command))
-
-
-takes_run_id = click.option("--run-id", metavar="ID", help="Unique name of the run; a committed one changes nothing.")
-takes_timings = click.option("--timings", is_flag=True, help="Print the time of each stage.")
-
-
-# Add `--since`, `--until`, `--group` and `--cluster`: the part of the ledger that a question is about.
-
-_TIME = (
-    "24h before now (up to when the ledger is known), or a moment: ISO 8601 (UTC unless it names a zone), milliseconds "
-    "since 1970."
-)
-
-
-def takes_scope(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the four options; the command gets them as `asked`, a `answers.scope.RequestedScope`."""
-
-    @click.option("--since", metavar="TIME", help=f"From then on: {_TIME}")
-    @click.option("--until", metavar="TIME", help="End of the period, in the same format.")
-    @click.option("--group", metavar="GROUP", help="Only this group, or those matching `payments-*`.")
-    @click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-    @functools.wraps(command)
-    def run(
-        *args: Any, since: str | None, until: str | None, group: str | None, cluster: str | None, **more: Any
-    ) -> Any:
-        from groupledger.answers.scope import RequestedScope
-
-        return command(*args, asked=RequestedScope(cluster, group, read_time(since), read_time(until)), **more)
+        context = click.get_current_context()
+        named = context.get_parameter_source("ledger") is ParameterSource.COMMANDLINE
+        given = {**sample_settings(), "ledger": {"location": ledger if named else DEMO_LEDGER}}
+        return command(Job.configured(context.info_name or "", output, None, overrides, given), **options)
 
     return run
+
+
+_takes_ledger_folder = click.option(
+    "--ledger",
+    metavar="FOLDER",
+    envvar="GROUPLEDGER_LEDGER",
+    show_envvar=True,
+    help="The ledger's folder, instead of the configured one.",
+)
+_takes_overrides = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
 
 
 # Add options to commands whose lines may name custom assignors.
 
 
 def custom_assignors(command: F) -> F:
-    """Add `--assignor` and its limits; the command gets `custom` (names) and `limits`."""
+    """Add `--custom` and its limits; the command gets `custom` (names) and `limits`."""
 
     @functools.wraps(command)
     def with_limits(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
@@ -314,8 +430,7 @@ def custom_assignors(command: F) -> F:
         _limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB."),
         _limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group."),
         click.option(
-            "--assignor",
-            "custom",
+            "--custom",
             multiple=True,
             metavar="MODULE:FUNCTION",
             help="A custom assignor that lines may name.",
@@ -368,15 +483,6 @@ def cluster_given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 # Parse times given as options, and say if a zone was assumed.
-
-
-def read_moment(text: str | None) -> datetime | None:
-    """Parse a moment; None if the option is not given."""
-    if text is None:
-        return None
-    moment, assumed = parse(text)
-    _say_assumed(text, assumed)
-    return moment
 
 
 def read_time(text: str | None) -> Bound | None:

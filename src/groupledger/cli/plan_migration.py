@@ -11,13 +11,14 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import DEFAULT_CONFIG, Job, file_of, takes_json
+from groupledger.cli.options import takes_cluster_name, takes_group, takes_json, takes_ledger
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from groupledger.cli.options import Job
     from groupledger.cli.output import Output
     from groupledger.core.protocol.rolling_migration import BounceStep, GroupClient, Hazard, MigrationRehearsal, StopAll
 
@@ -45,15 +46,11 @@ DEFAULT_CLIENTS = ("java=3",)
     metavar="LIBRARY=N",
     help="Members by library: java=3 (default), java@2.3=1.",
 )
-@click.option("--group", metavar="GROUP", help="Take members, topics and assignor from this group in the ledger.")
-@click.option("--cluster", metavar="CLUSTER", help="The group's cluster, if several have a group of that name.")
+@takes_group()
+@takes_cluster_name
 @click.option("--before-2.4", "old", is_flag=True, help="Members now run clients older than Kafka 2.4 (KIP-429).")
 @click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two, to see what goes wrong.")
-@click.option(
-    "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="With --group."
-)
-@click.option("--ledger", metavar="FOLDER", help="With --group: the ledger's folder, instead of the configured one.")
-@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
+@takes_ledger
 @takes_json
 def plan_migration(
     output: Output,
@@ -65,9 +62,7 @@ def plan_migration(
     cluster: str | None,
     old: bool,
     single_bounce: bool,
-    config_file: str,
-    ledger: str | None,
-    overrides: tuple[str, ...],
+    opened: Callable[..., Job],
 ) -> None:
     """Play both rolling bounces of KIP-429 and check every state on the way.
 
@@ -75,23 +70,21 @@ def plan_migration(
 
     \b
     groupledger plan-migration --from range --client java=2 --client franz-go=1
-    groupledger plan-migration --group payments
+    groupledger plan-migration payments
 
-    With --group only the ledger is read. The log holds only the chosen assignor: name all
-    that members list with --from. If it does not show their library, use --client LIBRARY.
+    With GROUP, its members, topics and assignor are those in the ledger. The log holds only the chosen assignor: name
+    all that members list with --from. If it does not show their library, use --client LIBRARY.
     """
     from groupledger.core.protocol.compatibility import ByteCode
 
     assignors = tuple(each.strip() for each in present.split(",")) if present else ()
     topics: dict[str, int] = {}
     if group is None and cluster is not None:
-        raise click.UsageError("--cluster says where the group of --group is; there is no --group.")
+        raise click.UsageError("--cluster says where GROUP is; there is no GROUP.")
     if group is None:
         members = _made_up(assignors, clients)
     else:
-        place = {} if ledger is None else {"ledger": {"location": ledger}}
-        job = Job.configured("plan-migration", output, file_of(config_file), overrides, place)
-        members, topics = _recorded(job, group, cluster, assignors, clients)
+        members, topics = _recorded(opened(output), group, cluster, assignors, clients)
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
     with output.status("rehearsing every step"):
         rehearsal = rehearsed(members, topics, wanted, single_bounce=single_bounce)
@@ -114,7 +107,7 @@ def rehearsed(
 def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[GroupClient]:
     """Make members from the options' counts. Raises Fault: BAD_CLIENT, NO_COMMON_ASSIGNOR."""
     if not assignors and not clients:
-        raise click.UsageError("--from says which assignors members list now, or --group which group of the ledger.")
+        raise click.UsageError("--from says which assignors members list now, or GROUP which group of the ledger.")
     from groupledger.core.protocol.client_library import read_client_library
     from groupledger.core.protocol.rolling_migration import GroupClient
 

@@ -1,4 +1,4 @@
-"""`groupledger replay`: replay recorded history under another assignor, under a listener, or to verify a run."""
+"""`groupledger replay`, `rehearse` and `verify`: recorded history once more, under another assignor or a listener."""
 
 from __future__ import annotations
 
@@ -11,7 +11,18 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, takes_config, takes_scope
+from groupledger.cli.options import (
+    Job,
+    takes_assignor,
+    takes_cluster_name,
+    takes_config,
+    takes_group,
+    takes_limit,
+    takes_listener,
+    takes_scenario,
+    takes_scope,
+    takes_wide,
+)
 from groupledger.cli.output import plain
 from groupledger.cli.scripts import plain_entry
 
@@ -28,15 +39,13 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 64
 
 
-@click.command(short_help="Replay history under another assignor or a listener, or to verify a run.")
-@click.option("--assignor", metavar="NAME", help="Replay all history under this assignor, next to the record.")
-@click.option("--scenario", metavar="NAME", help="Name of its results; default: replay- and the assignor's name.")
-@click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default: as configured.")
-@click.option("--listener", metavar="MODULE:CLASS", help="Replay the history of a --group with this listener.")
-@click.option("--verify", "run_id", metavar="RUN", help="Recompute this committed run, and compare the digests.")
-@click.option("--wide", is_flag=True, help="All columns, whatever the terminal's width.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
+@click.command(short_help="What another assignor would have done with all recorded history.")
 @takes_scope
+@takes_assignor
+@takes_scenario
+@click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default: as configured.")
+@takes_limit
+@takes_wide
 @takes_config
 def replay(
     job: Job,
@@ -44,45 +53,63 @@ def replay(
     assignor: str | None,
     scenario: str | None,
     mode: str | None,
-    listener: str | None,
-    run_id: str | None,
     wide: bool,
     limit: int,
     asked: RequestedScope,
 ) -> None:
-    """Replay recorded history: exactly one of --assignor, --listener and --verify.
+    """Compute what each recorded rebalance would have been, had the group run --assignor from the start.
 
-    --assignor commits what each recorded rebalance would have been, had the group run that assignor from the start.
-
-    --listener makes the calls that each member of a group got. Exit code 4 if it failed or raised, took longer than the
-    member's rebalance timeout, or gave up a partition without committing what was read. What was read is what the
-    recorded offset commits say, if the ledger has any (docs/guides/investigate/commits-at-hand-over.md); else one
-    record of each partition before each generation. The log does not show how a member ended: revoked is called.
-
-    --verify recomputes a run from the facts it saw. Exit code 4 if the rows differ.
+    The results are committed as --scenario; default: replay- and the assignor's name. GROUP may be a pattern.
 
     \b
     groupledger replay --assignor cooperative-sticky --since 30d
-    groupledger replay --listener shop.listeners:Committing --group payments
-    groupledger replay --verify nightly-2026-11-21
     """
-    chosen = [name for name, value in (("a", assignor), ("l", listener), ("v", run_id)) if value is not None]
-    if len(chosen) != 1:
-        raise click.UsageError("expected exactly one of --assignor, --listener and --verify")
-    if assignor is None and (scenario is not None or mode is not None):
-        raise click.UsageError("--scenario and --mode go with --assignor")
-    if assignor is None and (asked.since is not None or asked.until is not None):
-        raise click.UsageError("--since and --until go with --assignor")
-    if listener is not None:
-        if asked.group is None:
-            raise click.UsageError("--listener goes with --group")
-        _under_listener(job, listener, asked.group, asked.cluster, limit)
-    elif run_id is not None:
-        if asked.group is not None or asked.cluster is not None:
-            raise click.UsageError("--verify makes a whole run again: leave out --group and --cluster")
-        _verified(job, run_id)
-    else:
-        _under_assignor(job, assignor or "", scenario, mode, asked, limit, wide=wide)
+    if assignor is None:
+        raise click.UsageError("Missing option '--assignor'.")
+    _under_assignor(job, assignor, scenario, mode, asked, limit, wide=wide)
+
+
+@click.command(short_help="Call your rebalance listener as a recorded group's members were called.")
+@takes_group(required=True)
+@takes_listener
+@takes_cluster_name
+@takes_limit
+@takes_config
+def rehearse(job: Job, *, group: str, listener: str | None, cluster: str | None, limit: int) -> None:
+    """Make the calls that each member of GROUP got, with --listener in each member.
+
+    Exit code 4 if it failed or raised, took longer than the member's rebalance timeout, or gave up a partition without
+    committing what was read. What was read is what the recorded offset commits say, if the ledger has any
+    (docs/guides/investigate/commits-at-hand-over.md); else one record of each partition before each generation. The log
+    does not show how a member ended: revoked is called. `simulate --listener` plays a script of your own.
+
+    \b
+    groupledger rehearse payments --listener shop.listeners:Committing
+    """
+    if listener is None:
+        raise click.UsageError("Missing option '--listener'.")
+    _under_listener(job, listener, group, cluster, limit)
+
+
+@click.command(short_help="Compute a committed run again, and compare the digests.")
+@click.argument("run_id", metavar="RUN")
+@takes_config
+def verify(job: Job, *, run_id: str) -> None:
+    """Compute the committed run RUN again from the facts that it saw. Exit code 4 if the rows differ.
+
+    \b
+    groupledger verify nightly-2026-11-21
+    """
+    from groupledger.pipeline.rebuild import verify as again
+
+    spark = job.spark_for_ledger()
+    with job.output.status("making the run again"):
+        answer = again(spark, job.place(), job.config, run_id)
+    _print_verified(job.output, answer)
+    status = "done" if answer.same else "different"
+    job.output.result({"status": status, "command": "verify", **plain(answer)})
+    if not answer.same:
+        click.get_current_context().exit(Exit.VIOLATIONS)
 
 
 def scenario_of(assignor: str) -> str:
@@ -153,19 +180,6 @@ def _cells(group: ReplayedGroup) -> dict[Column, object]:
     }
 
 
-def _verified(job: Job, run_id: str) -> None:
-    from groupledger.pipeline.rebuild import verify
-
-    spark = job.spark_for_ledger()
-    with job.output.status("making the run again"):
-        answer = verify(spark, job.place(), job.config, run_id)
-    _print_verified(job.output, answer)
-    status = "done" if answer.same else "different"
-    job.output.result({"status": status, "command": "replay", **plain(answer)})
-    if not answer.same:
-        click.get_current_context().exit(Exit.VIOLATIONS)
-
-
 def _print_verified(output: Output, answer: Verification) -> None:
     words = {True: "the same", False: "different", None: "as many"}
     output.table(
@@ -206,7 +220,7 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
     job.output.result(
         {
             "status": "done",
-            "command": "replay",
+            "command": "rehearse",
             "calls": len(calls),
             "commits": len(log.commits),
             "did": dict(Counter(entry.did for entry in journal)),

@@ -11,7 +11,7 @@ import click
 
 from groupledger.answers.answer_columns import details, rows_in, table
 from groupledger.answers.spoken import numbered
-from groupledger.cli.options import Job, takes_config, takes_scope
+from groupledger.cli.options import Job, takes_config, takes_limit, takes_scope
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.text import length, shortened, stretch
@@ -36,7 +36,7 @@ def report() -> None:
 
     \b
     groupledger report storms --since 24h
-    groupledger report skew --group 'payments-*'
+    groupledger report skew 'payments-*'
     """
 
 
@@ -66,7 +66,7 @@ REPORTS = {
         *("skew.skew", "Skews", "Groups whose members have unequal loads."),
         "Rank groups by the difference between their most and least loaded members, and by idle members.\n\n"
         "With --weights, by the weight of the partitions.",
-        ("", "--group payments --weights lag.csv"),
+        ("", "payments --weights lag.csv"),
     ),
     "static": Report(
         *("joins.static_members", "StaticMembers", "Static members: shared ids, restarts that moved work."),
@@ -107,8 +107,7 @@ def _command(name: str, of: Report) -> None:
 
     examples = "".join(f"groupledger report {name} {each}".rstrip() + "\n" for each in of.examples)
     run.__doc__ = f"{of.help}\n\n\b\n{examples}"
-    limited = click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Maximum lines.")
-    command = takes_scope(limited(takes_config(run)))
+    command = takes_scope(takes_limit(takes_config(run)))
     if name == "skew":
         about = "CSV, .parquet or Delta folder: topic, partition, and lag or bytes."
         command = click.option("--weights", metavar="FILE", help=about)(command)
@@ -128,23 +127,24 @@ for _name, _report in REPORTS.items():
 
 
 @report.command(short_help="Everything as HTML pages.")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path), default="groupledger-report")
 @takes_scope
-@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="Maximum groups with a page.")
+@click.option("--pages", type=click.IntRange(min=0), default=20, show_default=True, help="Maximum groups with a page.")
 @takes_config
-def html(job: Job, *, folder: Path, asked: RequestedScope, limit: int) -> None:
-    """Write an index and a page for each of the worst groups into FOLDER; each opens without a network.
+def html(job: Job, *, folder: Path, asked: RequestedScope, pages: int) -> None:
+    """Write an index and a page for each of the worst groups into FOLDER (default: groupledger-report).
 
+    Each page opens without a network.
     An existing report is replaced; a folder with other files in it is refused. docs/guides/use/html-report.md
 
     \b
     groupledger report html build/report --since 24h
-    groupledger report html build/payments --group 'payments-*' --limit 50
+    groupledger report html build/payments 'payments-*' --pages 50
     """
     from groupledger.report.html.written import write_report
 
     with job.output.status("reading the ledger") as doing:
-        written = write_report(job.reader(), asked, folder, limit, doing)
+        written = write_report(job.reader(), asked, folder, pages, doing)
     job.output.line(f"{written.index}: {numbered(written.groups, 'group')}, {written.pages:,} with a page")
     for note in written.notes:
         job.output.line(note)

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, takes_cluster, takes_config, takes_run_id, takes_sample, takes_timings
+from groupledger.cli.options import (
+    Job,
+    takes_assignor,
+    takes_cluster,
+    takes_config,
+    takes_run_id,
+    takes_sample,
+    takes_scenario,
+    takes_timings,
+)
 from groupledger.cli.output import Output, mark, plain, say
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.registry import AS_OF_4_0_0, NOT_OF_3_7_1
@@ -161,8 +170,8 @@ def ingest(
 
 
 @click.command(short_help="Run an assignor over recorded groups; keep targets, steps and verdicts.")
-@click.option("--assignor", metavar="NAME", help="Assignor for every group; `recorded`: each group's own.")
-@click.option("--scenario", metavar="NAME", help="Name of the results; default with --assignor: its name.")
+@takes_assignor
+@takes_scenario
 @click.option("--snapshots", type=click.Choice(["latest", "every"]), help="Which snapshots of each group.")
 @click.option("--whole", is_flag=True, help="With latest: compute the groups without newer facts, too.")
 @takes_max_quarantined
@@ -182,6 +191,7 @@ def assign(
 ) -> None:
     """Recompute the recorded rebalances, or compute what another assignor would have done, and commit it as one run.
 
+    --assignor recorded is each group's own. The results of another have its name as their scenario.
     Of the latest snapshots it computes those of groups with newer facts than the scenario's last run; the results of
     the others stand.
 

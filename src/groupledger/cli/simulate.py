@@ -14,17 +14,24 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import DEFAULT_CONFIG, Job, custom_assignors, file_of
+from groupledger.cli.options import (
+    custom_assignors,
+    takes_cluster_name,
+    takes_json,
+    takes_ledger,
+    takes_listener,
+    takes_wide,
+)
 from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
+    from groupledger.cli.options import Job
     from groupledger.core.custom.assignor_names import CustomAssignor
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
-    from groupledger.pipeline.grid import GridAnswer
 
 
 _COLUMNS = (
@@ -77,13 +84,13 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     @functools.wraps(command)
     def run(
+        output: Output,
         *,
         html: Path | None,
         compare: str | None,
         summary: bool,
         difference: bool,
         from_ms: int,
-        output: Output,
         wide: bool,
         **options: Any,
     ) -> Any:
@@ -97,13 +104,13 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
             alone = "--from-ms" if from_ms else "--html" if html else None
             if alone is not None:
                 raise click.UsageError(f"{alone} goes with --compare and --summary.")
-            return command(comparison=None, **options)
+            return command(output, comparison=None, **options)
         asked = ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, html, output, wide)
-        beside = ("grid", "table", "listener", "metrics")
+        beside = ("table", "listener", "metrics")
         other = next((name for name in beside if options[name]), None)
         if other is not None:
             raise click.UsageError(f"--{other} goes without --compare and --summary.")
-        return command(comparison=asked, **options)
+        return command(output, comparison=asked, **options)
 
     return run
 
@@ -241,133 +248,6 @@ def _without_zeros(row: Iterable[int | None]) -> list[int | None]:
     return [each or None for each in row]
 
 
-# `groupledger simulate --grid`: print what changes would do to all groups of a ledger, in one table.
-
-_GRID_COLUMNS = (
-    Column("assignor", least=18),
-    Column("change", least=16),
-    Column("groups", rank=2),
-    Column("moves"),
-    Column("least", rank=1),
-    Column("given up"),
-    Column("no owner", rank=1),
-    Column("uneven"),
-    Column("two rounds", rank=2),
-    Column("refused", rank=3),
-)
-_ALONE = "goes with --grid only"
-_OF_LEDGER = "goes with --grid and --from-ledger only"
-_OF_TABLES = "goes with --grid, --compare and --summary only."
-
-
-@dataclass(frozen=True, slots=True)
-class GridAsked:
-    """The grid, and the groups that it applies to."""
-
-    job: Job
-    path: Path
-    groups: str | None
-    cluster: str | None
-    output: str | None
-    wide: bool
-
-
-FOR_LEDGER = "With --grid, --from-ledger"
-
-
-def takes_grid(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--grid`, `--from-ledger` and what goes with them: the command gets `grid` and `start` (None: not asked for),
-    `output` and `wide`.
-    """
-
-    @click.option("--grid", "path", metavar="FILE", help="A grid in YAML: docs/guides/decide/what-if.md.")
-    @click.option("--group", "groups", metavar="GROUP", help="With --grid: only this group; `payments-*`: a pattern.")
-    @click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
-    @click.option("--cluster", metavar="CLUSTER", help=f"{FOR_LEDGER}: only this cluster.")
-    @click.option("--output", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
-    @click.option(
-        "--config", "config_file", default=DEFAULT_CONFIG, metavar="FILE", help=f"{FOR_LEDGER}: the configuration."
-    )
-    @click.option("--ledger", metavar="FOLDER", help=f"{FOR_LEDGER}: the ledger's folder.")
-    @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=f"{FOR_LEDGER}: override a setting.")
-    @click.option("--wide", is_flag=True, help="All columns of a table, whatever the terminal's width.")
-    @click.option("--json", "as_json", is_flag=True, help="One JSON line on stdout instead of a table.")
-    @functools.wraps(command)
-    def run(
-        *,
-        path: str | None,
-        groups: str | None,
-        from_ledger: str | None,
-        cluster: str | None,
-        output: str | None,
-        config_file: str,
-        ledger: str | None,
-        overrides: tuple[str, ...],
-        wide: bool,
-        as_json: bool,
-        **options: Any,
-    ) -> Any:
-        of_ledger = {"--cluster": cluster, "--ledger": ledger, "--set": overrides}
-        if path is None:
-            _require_unused({"--group": groups, "--output": output}, _ALONE)
-            if from_ledger is None:
-                _require_unused(of_ledger, _OF_LEDGER)
-        elif from_ledger is not None:
-            raise click.UsageError("--from-ledger goes with scripts, not with --grid")
-        given = {} if ledger is None else {"ledger": {"location": ledger}}
-        if path is None:
-            of_scripts = _of_scripts(options, wide=wide, as_json=as_json)
-            start = None
-            if from_ledger is not None:
-                job = Job.configured("simulate", of_scripts, file_of(config_file), overrides, given)
-                start = RecordedStart(job, from_ledger, cluster)
-            return command(grid=None, start=start, output=of_scripts, wide=wide, **options)
-        job = Job.configured("simulate", Output(as_json=as_json), file_of(config_file), overrides, given)
-        asked = GridAsked(job, Path(path), groups, cluster, output, wide)
-        return command(grid=asked, start=None, output=job.output, wide=wide, **options)
-
-    return run
-
-
-def _require_unused(values: Mapping[str, object], rule: str) -> None:
-    unfit = next((name for name, value in values.items() if value), None)
-    if unfit is not None:
-        raise click.UsageError(f"{unfit} {rule}")
-
-
-def _of_scripts(options: Mapping[str, Any], *, wide: bool, as_json: bool) -> Output:
-    """Return the output of a comparison of scripts; the result of scripts alone has another form."""
-    if (wide or as_json) and not (options["compare"] or options["summary"]):
-        raise click.UsageError(f"{'--wide' if wide else '--json'} {_OF_TABLES}")
-    return Output(as_json=as_json)
-
-
-def compute_grid(asked: GridAsked) -> None:
-    """Compute the grid, and print one line per cell."""
-    from groupledger.config.loading import load_grid
-    from groupledger.pipeline.grid import grid
-
-    settings = load_grid(asked.path)
-    job = asked.job
-    spark = job.spark()
-    with job.output.status("computing the grid"):
-        answer = grid(spark, job.config, settings, groups=asked.groups, cluster=asked.cluster, output=asked.output)
-    _print_grid(job.output, answer, wide=asked.wide)
-    if asked.output is not None:
-        job.output.line(f"{answer.rows:,} rows, one a group and cell: {asked.output}")
-    job.output.result({"status": "done", "command": "simulate", **plain(answer)})
-
-
-def _print_grid(output: Output, answer: GridAnswer, *, wide: bool) -> None:
-    output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
-    output.fitted(_GRID_COLUMNS, [_cell_row(cell) for cell in answer.cells], wide=wide)
-
-
-def _cell_row(cell: Any) -> tuple[object, ...]:
-    counts = (cell.moves, cell.least_moves, cell.revoked, cell.unassigned, cell.spread, cell.two_rounds)
-    return (cell.assignor, cell.change, cell.groups, *counts, cell.refused or None)
-
-
 JsonObject = dict[str, Any]
 T = TypeVar("T")
 MOST_ROWS = 20
@@ -377,22 +257,28 @@ DOUBLE_OWNERS = '"double_owners": [{'
 """In a line in which some event has any; other lines need not be parsed again."""
 
 
-@click.command(short_help="Simulate groups through events, compare variants, or apply a grid of changes.")
+@click.command(short_help="Play scripts of joins, restarts, ...; compare variants.")
 @click.argument("scripts", nargs=-1, type=TEXT)
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
-@click.option("--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print its journal.")
+@takes_listener
 @click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
-@takes_grid
+@click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
+@takes_cluster_name
+@takes_ledger
+@takes_json
+@takes_wide
 @takes_comparison
 @custom_assignors
 def simulate(
-    scripts: tuple[TextIO, ...],
+    output: Output,
     *,
+    scripts: tuple[TextIO, ...],
     table: bool,
     listener: str | None,
     metrics: bool,
-    grid: GridAsked | None,
-    start: RecordedStart | None,
+    from_ledger: str | None,
+    cluster: str | None,
+    opened: Callable[..., Job],
     custom: tuple[str, ...],
     limits: CustomLimits,
     comparison: ComparisonAsked | None,
@@ -412,25 +298,20 @@ def simulate(
 
     The format is in docs/guides/decide/simulate-a-group.md; "times" in a script give its group a clock. --compare plays
     each script under variants: words joined by + are an assignor, consumer (KIP-848), share (KIP-932), streams
-    (KIP-1071), static, dynamic, as-written, or name=value. With --grid, no scripts are read: every group of a ledger
-    meets each change of the grid (docs/guides/decide/what-if.md). With --from-ledger, a script goes on from that
-    group's last recorded state: its members, what each holds, its topics.
+    (KIP-1071), static, dynamic, as-written, or name=value. With --from-ledger, a script goes on from that group's last
+    recorded state: its members, what each holds, its topics. --custom names a custom assignor that scripts may name.
 
     \b
     groupledger simulate restart.yaml --compare range,range+static,consumer
-    groupledger simulate --grid grid.yaml
     """
-    if grid is not None:
-        if listener is not None or metrics:
-            raise click.UsageError("--listener and --metrics go with scripts, not with --grid")
-        compute_grid(grid)
-        return
+    if output.as_json and comparison is None:
+        raise click.UsageError("--json goes with --compare and --summary; scripts alone give JSON lines as they are.")
     from groupledger.core.custom.assignor_names import find_all
 
     files: Iterable[ScriptLines] = read_files(scripts or (TEXT.convert("-", None, None),))
     found = find_all(custom, limits)
-    if start is not None:
-        files = started(files, start)
+    if from_ledger is not None:
+        files = started(files, RecordedStart(opened(output), from_ledger, cluster))
     if comparison is not None:
         compare_scripts(files, comparison, found)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupledger.cli.options import Job, takes_config
+from groupledger.cli.options import Job, takes_config, takes_limit, was_given
 from groupledger.cli.output import plain, print_exact
 from groupledger.core.text import json_text
 
@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
     from groupledger.cli.output import Output
 
-LIMIT = 1_000
+AS_JSON = 1_000
+"""Rows of a JSON line without --limit."""
 
 
 @click.command(short_help="Query the ledger's current rows with SQL.")
 @click.argument("query", required=False)
 @click.option("--csv", "as_csv", is_flag=True, help="All rows as CSV; lists and structs as JSON in it.")
-@click.option("--limit", type=click.IntRange(min=1), default=LIMIT, show_default=True, help="Maximum rows of a table.")
+@takes_limit
 @takes_config
 def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     """Run a query over the current views: rows of committed runs that nothing later supersedes.
 
-    Without a query, list the views. delta-rs reads a ledger in a folder, Spark any other. Times are in UTC.
+    Without a query, list the views. --json has up to 1,000 rows unless --limit says otherwise.
+    delta-rs reads a ledger in a folder, Spark any other. Times are in UTC.
 
     \b
     groupledger sql
@@ -42,6 +44,8 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     if query is None:
         _list_views(job)
         return
+    if job.output.as_json and not was_given("limit"):
+        limit = AS_JSON
     with job.output.status("reading the ledger"):
         found = job.reader().query(query)
         names = found.schema.names

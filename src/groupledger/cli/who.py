@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from datetime import UTC, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,19 +13,32 @@ import click
 from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import Job, read_moment, read_time, takes_config
+from groupledger.cli.options import (
+    Job,
+    moment,
+    read_time,
+    takes_at,
+    takes_cluster_name,
+    takes_config,
+    takes_group,
+    takes_limit,
+    takes_wide,
+)
 from groupledger.core.log.topic_partitions import topic_partition
-from groupledger.core.moments import clock
+from groupledger.core.moments import NOW, clock
 from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from groupledger.answers.owners import Holding, OwnershipAt
     from groupledger.answers.queries import Reader
     from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
     from groupledger.cli.output import Output
+    from groupledger.core.moments import Bound
 
+_NUMBERED = re.compile(r"[-:][0-9]+$")
 NOT_KNOWN = "not known: its record begins later"
 MOST_LINES = 20
 """Above this many lines of unowned partitions, those of one moment share a line, whatever their last owner."""
@@ -40,22 +54,21 @@ _WHY = {
 
 @click.command(short_help="Who had a partition at a moment; which have no owner.")
 @click.argument("partition", metavar="[TOPIC-PARTITION]", required=False)
-@click.option("--at", metavar="TIME", help="ISO 8601 (UTC unless it names a zone) or milliseconds since 1970; "
-              "default: now, up to when the ledger is known.")  # fmt: skip
+@takes_group()
+@takes_at
 @click.option("--unowned-since", is_flag=False, flag_value="", metavar="[TIME]",
               help="Unowned partitions of subscribed topics; with a time, or a length of time before --at such as 10m, "
               "those unowned at least since then.")  # fmt: skip
 @click.option("--fail", is_flag=True, help="With --unowned-since: exit with 4 if there is such a partition.")
-@click.option("--group", metavar="GLOB", help="Only this group, or those matching 'payments-*'.")
-@click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Maximum rows of a table.")
-@click.option("--wide", is_flag=True, help="All columns, and ids in full.")
+@takes_cluster_name
+@takes_limit
+@takes_wide
 @takes_config
 def who(
     job: Job,
     *,
     partition: str | None,
-    at: str | None,
+    at: Bound | None,
     unowned_since: str | None,
     fail: bool,
     group: str | None,
@@ -65,12 +78,15 @@ def who(
 ) -> None:
     """Show who was assigned a partition, in each group, as the coordinator recorded it; or unowned partitions.
 
+    Without --at: now, up to when the ledger is known. GROUP may be a pattern.
+
     \b
     groupledger who orders-7
-    groupledger who orders-7 --at 2026-11-21T14:03Z --group 'payments-*'
+    groupledger who orders-7 'payments-*' --at 2026-11-21T14:03Z
     groupledger who --unowned-since
     groupledger who --unowned-since 10m --fail
     """
+    partition, group = _partition(partition, group, unowned=unowned_since is not None)
     if (partition is None) == (unowned_since is None):
         raise click.UsageError("expected a partition (who orders-7) or --unowned-since, one of them")
     if fail and unowned_since is None:
@@ -78,31 +94,43 @@ def who(
     if partition is not None:
         ask_owner(job, partition, at, cluster, group, limit, wide=wide)
         return
-    moment, since = read_moment(at), read_time(unowned_since or None)
+    since = read_time(unowned_since or None)
 
     def ask(reader: Reader) -> UnownedPartitions:
-        from groupledger.answers.reach import newest
         from groupledger.answers.unowned import unowned_partitions
 
-        return unowned_partitions(reader, moment or newest(reader, cluster), since, cluster, group, limit)
+        return unowned_partitions(reader, _time(reader, cluster, at), since, cluster, group, limit)
 
     found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
     if fail and found.partitions:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
+def _partition(partition: str | None, group: str | None, *, unowned: bool) -> tuple[str | None, str | None]:
+    """Read `orders 7` as `orders-7`, and the one argument beside --unowned-since as the group."""
+    if unowned and group is None:
+        return None, partition
+    if partition is not None and group is not None and group.isdecimal() and not _NUMBERED.search(partition):
+        return f"{partition}-{group}", None
+    return partition, group
+
+
+def _time(reader: Reader, cluster: str | None, at: Bound | None) -> datetime:
+    found = moment(reader, cluster, NOW if at is None else at)
+    assert found is not None
+    return found
+
+
 def ask_owner(
-    job: Job, partition: str, at: str | None, cluster: str | None, group: str | None, limit: int, *, wide: bool
+    job: Job, partition: str, at: Bound | None, cluster: str | None, group: str | None, limit: int, *, wide: bool
 ) -> None:
     """Print who had the partition; errors in the question are reported before the ledger is read."""
-    moment = read_moment(at)
     topic, number = topic_partition(partition)
 
     def ask(reader: Reader) -> OwnershipAt:
         from groupledger.answers.owners import ownership
-        from groupledger.answers.reach import newest
 
-        return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
+        return ownership(reader, topic, number, _time(reader, cluster, at), cluster, group)
 
     job.answer(ask, functools.partial(print_ownership, limit=limit, wide=wide), cluster, "ownership")
 
@@ -110,10 +138,10 @@ def ask_owner(
 def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
     """Print one line per owner, then the topic's lives if the name had several, then the limits of the answer."""
     day = answer.at.astimezone(UTC).date()
-    moment = clock(answer.at, None)
+    time = clock(answer.at, None)
     clusters = {each.cluster_id for each in answer.holdings}
     place = f" (cluster {min(clusters)})" if len(clusters) == 1 else ""
-    output.title(f"{answer.topic}-{answer.partition} at {moment} UTC{place}, as the coordinator recorded it")
+    output.title(f"{answer.topic}-{answer.partition} at {time} UTC{place}, as the coordinator recorded it")
     shown = answer.holdings[:limit]
     ids = [name for each in shown for name in (_owner(each), _then(each)) if name]
     short = {name: name for name in ids} if wide else shortened(ids)

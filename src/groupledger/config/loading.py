@@ -31,6 +31,7 @@ from groupledger.config.settings import (
     matching,
 )
 from groupledger.core.log.layouts import FIELDS
+from groupledger.core.log.topic_partitions import MORE_PARTITIONS
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
@@ -346,7 +347,7 @@ class ChangeSettings:
     )
     partitions: str | None = key(
         "Partitions of topics: x2 twice as many, +3 three more.",
-        matching(r"x[1-9]\d{0,3}|\+[1-9]\d{0,5}", "x2 for twice as many (to x9999), or +3 for three more (to +999999)"),
+        matching(MORE_PARTITIONS, "x2 for twice as many (to x9999), or +3 for three more (to +999999)"),
         None,
     )
     topic: str | None = key("The only topic whose partitions are changed; null: every topic.", NOT_EMPTY, None)

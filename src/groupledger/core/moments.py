@@ -12,27 +12,28 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 MICROSECOND = timedelta(microseconds=1)
 MICROS_A_MILLI = 1_000
-LEAST_MILLIS = 10**11
-"""March 1973. Fewer digits are seconds, a date without hyphens, or a length of time without its unit."""
+LEAST_SECONDS, LEAST_MILLIS = 10**8, 10**11
+"""March 1973, both. Fewer digits are a date without hyphens, or a length of time without its unit."""
 
 
 def parse(text: str) -> tuple[datetime, bool]:
-    """Parse ISO 8601 or epoch milliseconds -> (moment in UTC, whether UTC was assumed because no zone was given).
+    """Parse ISO 8601, Unix seconds or milliseconds -> (moment in UTC, whether UTC was assumed for want of a zone).
 
-    `2026-11-21T14:03Z`, `2026-11-21 15:03+01:00`, `2026-11-21T14:03` (UTC assumed), `1795262898320`. A number from 1 to
-    LEAST_MILLIS is refused: taken for milliseconds, `--since 24` would ask about everything.
+    `2026-11-21T14:03Z`, `2026-11-21 15:03+01:00`, `2026-11-21T14:03` (UTC assumed), `1795262898`, `1795262898320`. A
+    number from 1 to LEAST_SECONDS is refused: taken for seconds, `--since 24` would ask about everything.
     """
     try:
         if text.isascii() and text.isdigit():
-            if 0 < int(text) < LEAST_MILLIS:
+            number = int(text)
+            if 0 < number < LEAST_SECONDS:
                 raise ValueError
-            return from_millis(int(text)), False
+            return from_millis(number if number == 0 or number >= LEAST_MILLIS else number * 1_000), False
         moment = datetime.fromisoformat(text)
         assumed = moment.tzinfo is None
         return (moment.replace(tzinfo=UTC) if assumed else moment.astimezone(UTC)), assumed
     except (ValueError, OverflowError):
-        message = f"a time is ISO 8601 (2026-11-21T14:03Z) or milliseconds since 1970 (1795262898320); got {text!r}"
-        raise Fault("BAD_TIME", message) from None
+        expected = "a time is ISO 8601 (2026-11-21T14:03Z), Unix seconds (1795262898) or milliseconds (1795262898320)"
+        raise Fault("BAD_TIME", f"{expected}; got {text!r}") from None
 
 
 def millis(moment: datetime) -> int:
@@ -90,27 +91,30 @@ Bound = datetime | timedelta
 Point = int | Bound
 """A generation or group epoch, a moment, or a length of time before now."""
 
-GREATEST_GENERATION = 2**31 - 1
-MOST_DIGITS = len(str(GREATEST_GENERATION))
-_DURATION = re.compile(r"(\d{1,7})([smhdw])", re.ASCII)
+NOW = timedelta(0)
+_DURATION = re.compile(
+    r"(\d{1,7}) ?(s|sec|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)(?: ago)?", re.ASCII | re.IGNORECASE
+)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def bound(text: str) -> tuple[Bound, bool]:
-    """Parse `24h`, `90m`, `7d` as a length, else a moment by `moment.parse`; return whether UTC was assumed."""
+    """Parse `now`, `24h`, `90 minutes`, `7d ago` as a length, else a moment by `parse`; and whether UTC was assumed."""
     found = _DURATION.fullmatch(text.strip())
     if found is not None:
-        return timedelta(**{_UNITS[found[2]]: int(found[1])}), False
+        return timedelta(**{_UNITS[found[2][0].lower()]: int(found[1])}), False
+    if text.strip() == "now":
+        return NOW, False
     try:
         return parse(text.strip())
     except Fault as fault:
-        raise Fault(fault.code, f"{fault.message}, or how long before now: 90s, 15m, 24h, 7d, 2w") from None
+        raise Fault(fault.code, f"{fault.message}, or now, or how long before now: 90s, 15m, 24h, 7d, 2w") from None
 
 
 def point(text: str) -> tuple[Point, bool]:
-    """Parse `12` as a generation, else as `bound`: a number too large for one is milliseconds since 1970."""
+    """Parse `12` as a generation, else as `bound`: a number of LEAST_SECONDS and more is a time."""
     number = text.strip()
-    if number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS and int(number) <= GREATEST_GENERATION:
+    if number.isascii() and number.isdigit() and int(number) < LEAST_SECONDS:
         return int(number), False
     try:
         return bound(text)

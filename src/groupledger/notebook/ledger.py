@@ -493,16 +493,27 @@ class LedgerGroup:
         without: Sequence[str] = (),
         assignor: str | None = None,
         generation: int | None = None,
+        *,
+        partitions: Mapping[str, str | int] | None = None,
+        at: When | None = None,
     ) -> Reply[WhatIf]:
-        """Compute a state (default: the last with members) with more or fewer members, or another assignor.
+        """Compute a state (default: the last with members) with other members, partitions or another assignor.
 
         Raises Fault: as `answers.what_if.what_if`.
         """
         from groupledger.answers.what_if import what_if
-        from groupledger.cli.history import print_what_if
+        from groupledger.cli.what_if import print_what_if
 
         group = self.ledger.reader, self.group_id, self.cluster
-        found = what_if(*group, members=members, without=without, assignor=assignor, generation=generation)
+        found = what_if(
+            *group,
+            members=members,
+            without=without,
+            partitions=partitions,
+            assignor=assignor,
+            generation=generation,
+            at=moment_of(self.ledger.reader, at, self.cluster),
+        )
         return Reply(found, lambda output: print_what_if(output, found))
 
 

@@ -1,0 +1,184 @@
+"""`groupledger what-if`: a recorded group with other members, partitions or another assignor; or a grid of changes."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupledger.answers.answer_columns import Column
+from groupledger.cli.history import print_members
+from groupledger.cli.options import (
+    moment,
+    takes_assignor,
+    takes_at,
+    takes_cluster_name,
+    takes_config,
+    takes_generation,
+    takes_group,
+    takes_limit,
+    takes_wide,
+)
+from groupledger.cli.output import plain
+from groupledger.core.moments import iso
+
+if TYPE_CHECKING:
+    from groupledger.answers.queries import Reader
+    from groupledger.answers.what_if import WhatIf
+    from groupledger.cli.options import Job
+    from groupledger.cli.output import Output
+    from groupledger.core.moments import Bound
+    from groupledger.pipeline.grid import GridAnswer
+
+
+@click.command("what-if", short_help="A group with other members, partitions or another assignor.")
+@takes_group()
+@click.option("--members", type=int, default=0, metavar="+N|-N", help="Members that join, or leave.")
+@click.option("--without", multiple=True, metavar="MEMBER", help="This member leaves; may be given several times.")
+@click.option(
+    "--partitions", multiple=True, metavar="TOPIC=+N", help="Partitions of a topic: +N more, xN times as many."
+)
+@takes_assignor
+@takes_generation
+@takes_at
+@click.option(
+    "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
+)
+@click.option("--rows", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
+@takes_cluster_name
+@takes_limit
+@takes_wide
+@takes_config
+def what_if(
+    job: Job,
+    *,
+    group: str | None,
+    members: int,
+    without: tuple[str, ...],
+    partitions: tuple[str, ...],
+    assignor: str | None,
+    generation: int | None,
+    at: Bound | None,
+    grid: Path | None,
+    rows: str | None,
+    cluster: str | None,
+    limit: int,
+    wide: bool,
+) -> None:
+    """Show who would have what, and what would move, if GROUP changed from a recorded state; default: the last.
+
+    --grid applies each change in a file to the last state of every group, or those matching GROUP, in one Spark job:
+    docs/guides/decide/what-if.md. Nothing is written to the ledger.
+
+    \b
+    groupledger what-if payments --members +3 --partitions orders=+10
+    groupledger what-if payments --assignor cooperative-sticky
+    groupledger what-if --grid grid.yaml
+    """
+    if grid is not None:
+        alone = {"--members": members, "--without": without, "--partitions": partitions, "--assignor": assignor}
+        other = next((name for name, value in alone.items() if value), None)
+        if other is not None:
+            raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
+        _compute_grid(job, grid, group, cluster, rows, wide=wide)
+        return
+    if group is None:
+        raise click.UsageError("Missing argument 'GROUP'.")
+    if rows is not None:
+        raise click.UsageError("--rows goes with --grid.")
+    changed = _partitions(partitions)
+
+    def ask(reader: Reader) -> WhatIf:
+        from groupledger.answers.what_if import what_if as answered
+
+        return answered(
+            reader,
+            group,
+            cluster,
+            members=members,
+            without=without,
+            partitions=changed,
+            assignor=assignor,
+            generation=generation,
+            at=moment(reader, cluster, at),
+        )
+
+    job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide), cluster, "what_if")
+
+
+def _partitions(given: tuple[str, ...]) -> dict[str, str]:
+    """Read TOPIC=+N."""
+    changed = {}
+    for each in given:
+        topic, equals, change = each.rpartition("=")
+        if not equals or not topic:
+            raise click.UsageError(f"--partitions {each!r}: expected TOPIC=+N or TOPIC=xN, such as orders=+10.")
+        changed[topic] = change
+    return changed
+
+
+def print_what_if(output: Output, answer: WhatIf, limit: int = 20, *, wide: bool = False) -> None:
+    """Print it for a person: what was changed, what would move, who would have what."""
+    output.title(f"{answer.group_id} (cluster {answer.cluster_id}) under {answer.assignor}, if {_changed(answer)}")
+    output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
+    output.line(f"from member to member: {answer.moves:,}; nobody has: {answer.unassigned:,}")
+    spread = f"{answer.most:,}, {answer.least:,} (before: {answer.most_before:,}, {answer.least_before:,})"
+    output.line(f"most, least of a member: {spread}")
+    output.title("members")
+    print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"), wide=wide)
+    output.notes(answer.notes)
+
+
+def _changed(answer: WhatIf) -> str:
+    """Format as `2 members more`."""
+    parts = [
+        f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
+        for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
+        if names
+    ]
+    return " and ".join(parts) or "it were assigned anew"
+
+
+# Print what a grid's changes would do to all groups, in one table.
+
+_GRID_COLUMNS = (
+    Column("assignor", least=18),
+    Column("change", least=16),
+    Column("groups", rank=2),
+    Column("moves"),
+    Column("least", rank=1),
+    Column("given up"),
+    Column("no owner", rank=1),
+    Column("uneven"),
+    Column("two rounds", rank=2),
+    Column("refused", rank=3),
+)
+
+
+def _compute_grid(
+    job: Job, file: Path, group: str | None, cluster: str | None, folder: str | None, *, wide: bool
+) -> None:
+    """Compute the grid, and print one line per cell."""
+    from groupledger.config.loading import load_grid
+    from groupledger.pipeline.grid import grid
+
+    settings = load_grid(file)
+    spark = job.spark()
+    with job.output.status("computing the grid"):
+        answer = grid(spark, job.config, settings, groups=group, cluster=cluster, output=folder)
+    _print_grid(job.output, answer, wide=wide)
+    if folder is not None:
+        job.output.line(f"{answer.rows:,} rows, one a group and cell: {folder}")
+    job.output.result({"status": "done", "command": job.name, **plain(answer)})
+
+
+def _print_grid(output: Output, answer: GridAnswer, *, wide: bool) -> None:
+    output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
+    output.fitted(_GRID_COLUMNS, [_cell_row(cell) for cell in answer.cells], wide=wide)
+
+
+def _cell_row(cell: Any) -> tuple[object, ...]:
+    counts = (cell.moves, cell.least_moves, cell.revoked, cell.unassigned, cell.spread, cell.two_rounds)
+    return (cell.assignor, cell.change, cell.groups, *counts, cell.refused or None)
