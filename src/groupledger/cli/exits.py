@@ -161,14 +161,14 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     assert error.ctx is not None
     command, root = error.ctx.command, error.ctx.find_root().command
     own = [name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("--")]
-    likely = [each for each in [SAID_OTHERWISE.get(error.option_name)] if each in own]
-    likely = likely or get_close_matches(error.option_name, own, 1, 0.7)
     text = f"No such option: {error.option_name}"
-    if likely:
-        return f"{text}. Did you mean {likely[0]}?"
-    every = {} if not isinstance(root, Commands) else root.commands
+    said = SAID_OTHERWISE.get(error.option_name)
+    every = {} if said in own or not isinstance(root, Commands) else root.commands
     having = [name for name, each in every.items() if any(error.option_name in one.opts for one in each.params)]
-    return f"{text}; that is an option of {', '.join(having)}" if having else text
+    if having:
+        return f"{text}; that is an option of {', '.join(having)}"
+    likely = [said] if said in own else get_close_matches(error.option_name, own, 1, 0.7)
+    return f"{text}. Did you mean {likely[0]}?" if likely else text
 
 
 def _report(fault: Fault, *, as_json: bool) -> int:

@@ -246,9 +246,15 @@ takes_scenario = click.option("--scenario", metavar="NAME", help="The results of
 takes_listener = click.option(
     "--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print what it did."
 )
-takes_generation = click.option(
+_generation = click.option(
     "--generation", type=_Generation(), metavar="N", help="The rebalance to this generation or group epoch; latest."
 )
+_last = click.option("--last", "generation", flag_value="latest", hidden=True)
+
+
+def takes_generation(command: F) -> F:
+    """Add `--generation`, and `--last`, the same as `--generation latest`; `was_given` says whether one was."""
+    return _generation(_last(command))
 
 
 def takes_at(command: Callable[..., Any]) -> Callable[..., Any]:
