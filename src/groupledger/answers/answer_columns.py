@@ -77,7 +77,8 @@ CLUSTER = shown("cluster", place=-2)
 def columns_of(kind: type[Any]) -> tuple[tuple[str, Column], ...]:
     """Return the declared columns with the name of their field or property, in order."""
     declared = [(each.name, each.metadata[_COLUMN]) for each in fields(kind) if _COLUMN in each.metadata]
-    getters = [(name, vars(member.fget)) for name, member in vars(kind).items() if isinstance(member, property)]
+    members = [each for base in reversed(kind.__mro__) for each in vars(base).items()]
+    getters = [(name, vars(member.fget)) for name, member in members if isinstance(member, property)]
     declared += [(name, of[_COLUMN]) for name, of in getters if _COLUMN in of]
     return tuple(sorted(declared, key=lambda each: each[1].place))
 

@@ -49,6 +49,10 @@ class Reader(Protocol):
         """Return the rows of a query; `:name` in it stands for the value of that name."""
         ...
 
+    def beside(self, rows: Any) -> AbstractContextManager[str]:
+        """Let queries read these rows (Arrow) too: the name of their table, until the context ends."""
+        ...
+
     def kept(self, sql: str, /, **values: Value) -> AbstractContextManager[str]:
         """Compute a query once, for several others: the name of the table of its rows, until the context ends."""
         ...

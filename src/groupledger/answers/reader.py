@@ -12,7 +12,8 @@ from functools import cache
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arro3.core import DataType
 
@@ -93,6 +94,17 @@ class LedgerReader:
             yield name
         finally:
             self._executed(f"DROP TABLE {name}", {})
+
+    @contextmanager
+    def beside(self, rows: Any) -> Iterator[str]:
+        """Let queries read these rows (Arrow) too: under the name that is given, until the context ends."""
+        from deltalake import DeltaTable, write_deltalake
+
+        name = f"beside_{next(self._numbers)}"
+        with TemporaryDirectory() as folder:
+            write_deltalake(folder, rows)
+            self._engine([], {name: DeltaTable(folder)})
+            yield name
 
     def _executed(self, sql: str, values: Mapping[str, Value]) -> Table:
         rests_on, names = needed(sql)

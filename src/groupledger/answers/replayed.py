@@ -6,12 +6,15 @@ One is `recorded`, the step from what members held to what was recorded; the oth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from groupledger.answers.answer_columns import CLUSTER, GROUP, listed, shown
+from groupledger.answers.answer_columns import computed as column
 from groupledger.answers.generations import CLASSIC
 from groupledger.answers.queries import group_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.spoken import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import RequestedScope
 
 RECORDED = "recorded"
+_OF_ROWS = ("cluster_id", "group_id", "snapshot_id", "scenario", "group_type", "round", "members", "outcome")
+COMPUTED = (*_OF_ROWS, "added", "revoked", "follow_up", "load_min", "load_max")
+"""Columns of rebalances that an answer needs where nothing is committed."""
 _COUNTED = ("revoked", "follow_ups", "spread")
 NONE_THERE = "no rebalance of a classic consumer group lies there: of others the coordinator decides (KIP-848)"
 
@@ -40,40 +46,92 @@ class Course:
     spread: int
 
 
+class _BothCourses:
+    """Both courses side by side, for a group or for all."""
+
+    happened: Course
+    replayed: Course
+
+    @property
+    @column("handed over")
+    def handed_over(self) -> str:
+        """Partitions that went to another member."""
+        return self._both("gained")
+
+    @property
+    @column("given up")
+    def given_up(self) -> str:
+        """Partitions that members had to stop reading."""
+        return self._both("revoked")
+
+    @property
+    @column("need another", rank=2)
+    def need_another(self) -> str:
+        """Rebalances that a further one must follow."""
+        return self._both("follow_ups")
+
+    @property
+    @column("uneven", rank=1)
+    def uneven(self) -> str:
+        """The most less the fewest partitions of a member, summed."""
+        return self._both("spread")
+
+    def _both(self, name: str) -> str:
+        return f"{getattr(self.happened, name):,} -> {getattr(self.replayed, name):,}"
+
+
 @dataclass(frozen=True, slots=True)
-class ReplayedGroup:
+class ReplayedGroup(_BothCourses):
     """A group's rebalances of a period, as they were and as they would have been.
 
     `refused` of them the assignor gives no answer to; they are not in the sums.
     """
 
-    cluster_id: str
-    group_id: str
-    rebalances: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    rebalances: int = field(metadata=shown("rebalances"))
     refused: int
     happened: Course
     replayed: Course
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """All groups, those with the greatest difference in `gained` first; the sums are over all, not over those shown."""
+class Replayed(_BothCourses):
+    """All groups, those with the greatest difference first; the sums are over all, not over those shown."""
 
     scope: Scope
+    assignor: str
     scenario: str
-    groups: tuple[ReplayedGroup, ...]
+    groups: tuple[ReplayedGroup, ...] = field(metadata=listed(ReplayedGroup))
     total: int
     rebalances: int
     happened: Course
     replayed: Course
     notes: tuple[str, ...]
 
+    @property
+    def text(self) -> str:
+        """What the assignor would have saved, in one line."""
+        was, then = self.happened, self.replayed
+        given_up = f"{numbered(then.revoked, 'partition')} given up instead of {was.revoked:,}"
+        return f"{self.assignor}: {given_up}; {then.gained:,} handed over instead of {was.gained:,}"
 
-def replayed(reader: Reader, asked: RequestedScope, scenario: str, limit: int) -> Replayed:
-    """Compare a scenario with the recorded history. Raises as `scope.scope`."""
+
+def replayed(
+    reader: Reader, asked: RequestedScope, assignor: str, scenario: str, limit: int, computed: str | None = None
+) -> Replayed:
+    """Compare a scenario with the recorded history; `computed`: the table of both that was computed for this answer.
+
+    Raises as `scope.scope`.
+    """
+    among = "current_rebalances"
+    if computed is not None:
+        same = " AND ".join(f"s.{name} = t.{name}" for name in ("cluster_id", "group_id", "snapshot_id"))
+        state = f"s.observed_at, s.snapshot_kind FROM {computed} t JOIN current_group_snapshots s ON {same}"
+        among = f"(SELECT t.*, {state})"
     within = scope(reader, asked)
-    gained = _gained(reader, within, scenario)
-    groups = sorted((_group(row, gained) for row in _by_group(reader, within, scenario)), key=_order)
+    gained = _gained(reader, within, scenario, among)
+    groups = sorted((_group(row, gained) for row in _by_group(reader, within, scenario, among)), key=_order)
     refused = sum(group.refused for group in groups)
     why = () if groups else (why_empty(reader, within, with_members=NONE_THERE),)
     notes = [*why, *gaps(reader, within)]
@@ -81,6 +139,7 @@ def replayed(reader: Reader, asked: RequestedScope, scenario: str, limit: int) -
         notes.append(f"{refused:,} rebalances the assignor gives no answer to: `groupledger show --quarantine`")
     return Replayed(
         within,
+        assignor,
         scenario,
         tuple(groups[:limit]),
         len(groups),
@@ -93,7 +152,7 @@ def replayed(reader: Reader, asked: RequestedScope, scenario: str, limit: int) -
 
 def _order(group: ReplayedGroup) -> tuple[int, int, str, str]:
     was, then = group.happened, group.replayed
-    return -abs(was.gained - then.gained), -abs(was.revoked - then.revoked), group.cluster_id, group.group_id
+    return -abs(was.revoked - then.revoked), -abs(was.gained - then.gained), group.cluster_id, group.group_id
 
 
 def _group(row: Record, gained: Mapping[GroupKey, int]) -> ReplayedGroup:
@@ -103,24 +162,24 @@ def _group(row: Record, gained: Mapping[GroupKey, int]) -> ReplayedGroup:
     return ReplayedGroup(*key, row["rebalances"], row["refused"], recorded, then)
 
 
-def _both(within: Scope, scenario: str, columns: str) -> Query:
+def _both(within: Scope, scenario: str, columns: str, among: str) -> Query:
     """Select the rebalances that both scenarios have, with members, and no rewrites."""
     condition, values = within.where("x.")
     same = "h.cluster_id = x.cluster_id AND h.group_id = x.group_id AND h.snapshot_id = x.snapshot_id"
     refused = "CASE WHEN x.outcome IN ('REJECTED', 'NOT_RECOMPUTED') OR h.outcome = 'REJECTED' THEN 1 ELSE 0 END"
     return (
-        f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM current_rebalances x "
-        f"JOIN current_rebalances h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :recorded "
+        f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM {among} x "
+        f"JOIN {among} h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :recorded "
         f"AND x.round = 1 AND h.round = 1 AND x.snapshot_kind = 'generation' AND x.members > 0 "
         f"AND x.group_type = '{CLASSIC}'"
     ), values | {"scenario": scenario, "recorded": RECORDED}
 
 
-def _by_group(reader: Reader, within: Scope, scenario: str) -> list[Record]:
+def _by_group(reader: Reader, within: Scope, scenario: str, among: str) -> list[Record]:
     """Return a row per group: what both scenarios count."""
     names = [f"{side}_{name}" for side in "hx" for name in _COUNTED]
     columns = "".join(f", {_value(side, name)} AS {side}_{name}" for side in "hx" for name in _COUNTED)
-    rows, values = _both(within, scenario, f"{columns}, x.added AS x_gained")
+    rows, values = _both(within, scenario, f"{columns}, x.added AS x_gained", among)
     sums = ", ".join(
         f"cast(sum(CASE WHEN r.refused = 0 THEN r.{name} ELSE 0 END) AS BIGINT) AS {name}"
         for name in (*names, "x_gained")
@@ -133,13 +192,13 @@ def _by_group(reader: Reader, within: Scope, scenario: str) -> list[Record]:
     )
 
 
-def _gained(reader: Reader, within: Scope, scenario: str) -> dict[GroupKey, int]:
+def _gained(reader: Reader, within: Scope, scenario: str, among: str) -> dict[GroupKey, int]:
     """Count by group how often a partition was recorded for another member than the last one, in the same rebalances.
 
     A cooperative group gives a partition up in one generation and hands it over in the next: it changes hands once.
     """
     condition, of_groups = within.of_groups("t.")
-    counted, values = _both(within, scenario, "")
+    counted, values = _both(within, scenario, "", among)
     place = "t.cluster_id, t.group_id, coalesce(t.topic_id, t.topic), t.partition"
     order = "t.offset, CASE WHEN t.to_member_id IS NULL THEN 0 ELSE 1 END"
     of = "{0}.cluster_id = c.cluster_id AND {0}.group_id = c.group_id AND {0}.member_id = c.{1}"

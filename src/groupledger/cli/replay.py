@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.answers.answer_columns import Column
+from groupledger.answers.answer_columns import columns_of
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import (
@@ -17,6 +16,7 @@ from groupledger.cli.options import (
     takes_cluster_name,
     takes_config,
     takes_group,
+    takes_html,
     takes_limit,
     takes_listener,
     takes_scenario,
@@ -28,45 +28,70 @@ from groupledger.cli.scripts import plain_entry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from groupledger.answers.replayed import Replayed, ReplayedGroup
+    from pyspark.sql import SparkSession
+
+    from groupledger.answers.replayed import Replayed
     from groupledger.answers.scope import RequestedScope
     from groupledger.cli.output import Output
     from groupledger.listener import Entry
     from groupledger.pipeline.rebuild import Verification
 
-_NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
-_LONGEST_NAME = 64
-
 
 @click.command(short_help="What another assignor would have done with all recorded history.")
 @takes_scope
 @takes_assignor
-@takes_scenario
 @click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default: as configured.")
+@click.option("--commit", is_flag=True, help="Keep the results in the ledger, as --scenario.")
+@takes_scenario
+@takes_html
 @takes_limit
 @takes_wide
 @takes_config
 def replay(
     job: Job,
     *,
-    assignor: str | None,
-    scenario: str | None,
-    mode: str | None,
-    wide: bool,
-    limit: int,
     asked: RequestedScope,
+    assignor: str | None,
+    mode: str | None,
+    commit: bool,
+    scenario: str | None,
+    html: Path | None,
+    limit: int,
+    wide: bool,
 ) -> None:
     """Compute what each recorded rebalance would have been, had the group run --assignor from the start.
 
-    The results are committed as --scenario; default: replay- and the assignor's name. GROUP may be a pattern.
+    Nothing is written to the ledger without --commit; the scenario is then called replay- and the assignor's name,
+    unless --scenario names it. GROUP may be a pattern.
 
     \b
     groupledger replay --assignor cooperative-sticky --since 30d
+    groupledger replay payments --assignor sticky --html payments.html
     """
     if assignor is None:
         raise click.UsageError("Missing option '--assignor'.")
-    _under_assignor(job, assignor, scenario, mode, asked, limit, wide=wide)
+    if scenario is not None and not commit:
+        raise click.UsageError("--scenario goes with --commit")
+    from groupledger.answers.scope import scope
+    from groupledger.pipeline.replays import replay as replayed
+    from groupledger.pipeline.replays import settings_of
+
+    recorded, other = map(job.override, settings_of(assignor, scenario, mode))
+    scope(job.reader(), asked)  # a wrong question is answered before anything is computed
+    spark = job.spark_for_ledger()
+    kept = {"run_id": _committed(job, spark, recorded, other)} if commit else {}
+    with job.output.status(f"computing what happened, and {assignor}"):
+        answer = replayed(spark, job.reader(), (recorded.config, other.config), asked, limit)
+    print_replayed(job.output, answer, wide=wide, committed=commit)
+    if html is not None:
+        from groupledger.report.html.comparison_page import replay_page
+        from groupledger.report.html.written import write_page
+
+        write_page(replay_page, answer, html)
+        job.output.line(f"picture: {html}")
+    job.output.result({"status": "done", "command": "replay", **kept, **plain(answer)})
 
 
 @click.command(short_help="Call your rebalance listener as a recorded group's members were called.")
@@ -112,72 +137,34 @@ def verify(job: Job, *, run_id: str) -> None:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def scenario_of(assignor: str) -> str:
-    """Return the scenario name for results under an assignor: `replay-` and its name, as far as allowed."""
-    return f"replay-{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
-
-
-def _under_assignor(
-    job: Job, assignor: str, scenario: str | None, mode: str | None, asked: RequestedScope, limit: int, *, wide: bool
-) -> None:
-    from groupledger.answers.replayed import replayed
-    from groupledger.answers.scope import scope
+def _committed(job: Job, spark: SparkSession, recorded: Job, other: Job) -> str:
+    """Commit the results of both scenarios; return the run of the other one."""
     from groupledger.pipeline.assign import assign
 
-    name = scenario or scenario_of(assignor)
-    every = {"assign.snapshots": "every", "assign.overrides": "[]"}
-    recorded = job.override(every | {"assign.assignor": "recorded", "assign.scenario": "recorded"})
-    other = job.override(
-        every | {"assign.assignor": assignor, "assign.scenario": name, "assign.mode": mode, "assign.carried": "true"}
-    )
-    scope(job.reader(), asked)  # a wrong question is answered before anything is computed
-    spark = job.spark_for_ledger()
-    with job.output.status("computing what happened"):
+    with job.output.status("keeping what happened"):
         assign(spark, recorded.config, recorded.invocation(None))
-    with job.output.status(f"computing {assignor}"):
-        summary = assign(spark, other.config, other.invocation(None))
-    answer = replayed(job.reader(), asked, name, limit)
-    _print_replayed(job.output, answer, assignor, wide=wide)
-    job.output.result(
-        {"status": "done", "command": "replay", "run_id": summary.run_id, "assignor": assignor, **plain(answer)}
-    )
+    with job.output.status(f"keeping {other.config.assign.scenario}"):
+        return assign(spark, other.config, other.invocation(None)).run_id
 
 
-def _print_replayed(output: Output, answer: Replayed, assignor: str, *, wide: bool) -> None:
+def print_replayed(output: Output, answer: Replayed, *, wide: bool = False, committed: bool = False) -> None:
+    """Print what the assignor saves in one line, then the groups."""
+    from groupledger.answers.replayed import ReplayedGroup
+
     for note in answer.notes:
         output.line(note)
     if not answer.total:
         return
+    output.line(answer.text)
     text = f"{numbered(answer.rebalances, 'rebalance')} of {numbered(answer.total, 'group')}"
-    output.title(f"{text}, as they were and under {assignor}")
-    kinds = (
-        ("partitions that went to another member", "gained"),
-        ("partitions that had to be given up", "revoked"),
-        ("rebalances that need another one", "follow_ups"),
-        ("most less fewest of a member, summed", "spread"),
-    )
-    rows = [(words, getattr(answer.happened, name), getattr(answer.replayed, name)) for words, name in kinds]
-    output.table(("", "happened", assignor), rows)
-    output.title("By group, the greatest difference first")
-    output.rows(list(map(_cells, answer.groups)), wide=wide)
+    output.title(f"{text}: as they were -> under {answer.assignor}")
+    several = len({group.cluster_id for group in answer.groups}) > 1
+    columns = [(name, each) for name, each in columns_of(ReplayedGroup) if name != "cluster_id" or several]
+    rows = [{each: getattr(group, name) for name, each in columns} for group in answer.groups]
+    output.rows(rows, wide=wide)
     output.left_off(answer.total - len(answer.groups), "more groups")
-    output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
-
-
-def _cells(group: ReplayedGroup) -> dict[Column, object]:
-    """Return each number as recorded, and as it would have been."""
-    was, then = group.happened, group.replayed
-    return {
-        Column("group", least=12): group.group_id,
-        Column("cluster", 2): group.cluster_id,
-        Column("rebalances"): group.rebalances,
-        Column("gained"): was.gained,
-        Column("then", place=1): then.gained,
-        Column("given up"): was.revoked,
-        Column("then", place=2): then.revoked,
-        Column("uneven", 1): was.spread,
-        Column("then", 1, place=3): then.spread,
-    }
+    if committed:
+        output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
 
 
 def _print_verified(output: Output, answer: Verification) -> None:

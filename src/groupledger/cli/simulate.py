@@ -17,6 +17,7 @@ from groupledger.cli.exits import Exit
 from groupledger.cli.options import (
     custom_assignors,
     takes_cluster_name,
+    takes_html,
     takes_json,
     takes_ledger,
     takes_listener,
@@ -79,9 +80,7 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--summary", is_flag=True, help="One line per script: its costs.")
     @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
     @click.option("--from-ms", type=click.IntRange(0), default=0, help=f"{TO_COMPARE}: count events from this time on.")
-    @click.option(
-        "--html", type=click.Path(path_type=Path, dir_okay=False), help=f"{TO_COMPARE}: write a page of timelines."
-    )
+    @takes_html
     @functools.wraps(command)
     def run(
         output: Output,
@@ -121,9 +120,10 @@ def compare_scripts(files: Iterable[ScriptLines], asked: ComparisonAsked, custom
         found = _compared(files, asked, custom)
     _print_comparison(asked, found)
     if asked.html is not None:
-        from groupledger.report.html.written import write_comparison
+        from groupledger.report.html.comparison_page import comparison_page
+        from groupledger.report.html.written import write_page
 
-        write_comparison(found, asked.html)
+        write_page(comparison_page, found, asked.html)
         asked.output.line(f"timelines: {asked.html}")
     asked.output.result({"status": "done", "command": "simulate", "comparison": plain(found)})
     _exit(found)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from groupledger.answers.readiness import ReadinessReport
     from groupledger.answers.rebalance import Rebalance
     from groupledger.answers.recorded_history import GroupHandOvers
+    from groupledger.answers.replayed import Replayed
     from groupledger.answers.skew import RackShares, Skews
     from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.tenures import PartitionTimeline
@@ -311,6 +312,35 @@ class Ledger:
     migrations: AskRanking[Migrations] = ranking(
         "migration", "List groups that changed how they are assigned: how far they got, and what it moved."
     )
+
+    def replay(
+        self,
+        assignor: str,
+        since: When | None = None,
+        until: When | None = None,
+        group: str | None = None,
+        cluster: str | None = None,
+        limit: int = 20,
+        mode: str | None = None,
+    ) -> replies.PlottedReply[Replayed]:
+        """Compare all recorded history with what it would have been under an assignor; needs a session of Spark.
+
+        Nothing is written. Raises Fault: SPARK_NEEDED, CONFIG_INVALID, and as `answers.replayed.replayed`.
+        """
+        from groupledger.cli.replay import print_replayed
+        from groupledger.config import parse
+        from groupledger.pipeline.replays import replay, settings_of
+
+        place = self.frames.location
+        where = {"location": place.path} if place.catalog is None else {"catalog": place.catalog}
+        given = {"cluster_id": "local", "ledger": where}
+        both = [
+            parse("", "replay", [f"{key}={value}" for key, value in settings.items() if value is not None], given)
+            for settings in settings_of(assignor, None, mode)
+        ]
+        asked = asked_of(since, until, group, cluster)
+        found = replay(self.frames.spark, self.reader, (both[0], both[1]), asked, limit)
+        return replies.PlottedReply(found, lambda output: print_replayed(output, found))
 
     def _ranked(self, report: str, asked: RequestedScope, limit: int, *more: Any) -> Reply[Any]:
         from groupledger.cli.report import REPORTS, print_report

@@ -18,6 +18,7 @@ from arro3.core import Table
 from groupledger.answers.answer_columns import columns_of, rows_in
 from groupledger.answers.at_a_glance import Listing
 from groupledger.answers.reach import known_for
+from groupledger.answers.replayed import Replayed
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
@@ -82,16 +83,18 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PlottedReply(Reply[T]):
-    """A history or a rebalance, which can be plotted."""
+    """A history, a rebalance or a replay, which can be plotted."""
 
     def plot(self) -> Picture:
-        """Plot a history over time; of a rebalance, who had each partition before and after."""
-        from groupledger.report.pictures import draw, draw_timeline
+        """Plot a history over time; of a rebalance, who had what before and after; of a replay, both courses."""
+        from groupledger.report import pictures
 
         found: Any = self.value
-        return Picture(
-            draw_timeline(found) if isinstance(found, Timeline) else draw(getattr(found, "rebalance", found))
-        )
+        if isinstance(found, Timeline):
+            return Picture(pictures.draw_timeline(found))
+        if isinstance(found, Replayed):
+            return Picture(pictures.draw_courses(found))
+        return Picture(pictures.draw(getattr(found, "rebalance", found)))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -53,7 +53,7 @@ from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import Past, require_facts
 from groupledger.sinks import attempts
 from groupledger.sinks.append import digest_counts, digests
-from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
+from groupledger.sinks.ledger_tables import LedgerLocation, check, check_for_writing
 from groupledger.sinks.spark_errors import engine_errors_as_faults
 from groupledger.tables import (
     ASSIGNMENTS,
@@ -196,6 +196,17 @@ def assign(spark: SparkSession, config: Config, invocation: Invocation, *, whole
     location = LedgerLocation.of(config.ledger)
     with engine_errors_as_faults(location):
         return _assign(spark, location, config, invocation, whole=whole)
+
+
+def envelopes_of(spark: SparkSession, config: Config) -> DataFrame:
+    """Return what the configuration would commit of all facts, in envelopes; nothing is written. Raises as `assign`."""
+    location = LedgerLocation.of(config.ledger)
+    check(spark, location)
+    seen = attempts.read_commits(spark, location)
+    seen.require_no_redaction()
+    require_facts(seen, location)
+    custom = find_all(config.assign.custom_assignors, config.limits.custom)
+    return _Work(spark, location, config, custom, seen).planned({}, Observation())[1]
 
 
 def _assign(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from arro3.core import Table as ArrowTable
 from pyspark.errors import AnalysisException, ParseException
@@ -180,6 +180,16 @@ class SparkReader:
         finally:
             self.spark.catalog.dropTempView(name)
             frame.unpersist()
+
+    @contextmanager
+    def beside(self, rows: Any) -> Iterator[str]:
+        """Let queries read these rows (Arrow) too: under the name that is given, until the context ends."""
+        name = f"beside_{next(_NUMBERS)}"
+        self.spark.createDataFrame(rows).createOrReplaceTempView(name)
+        try:
+            yield name
+        finally:
+            self.spark.catalog.dropTempView(name)
 
     def _frame(self, sql: str, values: Mapping[str, Value]) -> DataFrame:
         require_query(sql)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.queries import NamedPartition
     from groupledger.answers.rebalance import MemberMove, Rebalance
+    from groupledger.answers.replayed import Replayed
     from groupledger.answers.timeline import Timeline, TimelineEntry
 
 
@@ -56,6 +57,44 @@ def draw(rebalance: Rebalance) -> Figure:
     figure.suptitle(f"{_title(rebalance)}{left}", fontsize=10, parse_math=False)
     _explain(figure, LEGEND)
     return figure
+
+
+def draw_courses(found: Replayed) -> Figure:
+    """Draw for each group what it gave up and handed over as it was, and would have under another assignor."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(BARS_WIDTH, courses_height(found)), dpi=110, layout="constrained")
+    figure.suptitle(found.text, fontsize=10, parse_math=False)
+    paint_courses(figure, found)
+    return figure
+
+
+def paint_courses(figure: Figure, found: Replayed) -> None:
+    """Paint the two courses of each group into a figure: the first so many groups."""
+    groups = found.groups[:MOST_MEMBERS]
+    names = shortened(group.group_id for group in groups)
+    for axes, (name, words) in zip(
+        figure.subplots(1, 2, sharey=True), (("revoked", "given up"), ("gained", "handed over")), strict=True
+    ):
+        for at, (course, colour, whose) in enumerate(
+            (("happened", COLOURS[NOBODY], "as it was"), ("replayed", COLOURS[KEPT], f"under {found.assignor}"))
+        ):
+            numbers = [getattr(getattr(group, course), name) for group in groups]
+            rows = [row - 0.2 + 0.4 * at for row in range(len(groups))]
+            bars = axes.barh(rows, numbers, 0.4, color=colour, label=whose)
+            axes.bar_label(bars, [f"{number:,}" for number in numbers], padding=2, fontsize=7)
+        axes.set_yticks(range(len(groups)), [names[group.group_id] for group in groups], parse_math=False)
+        axes.set_ylim(len(groups) - 0.5, -0.5)
+        axes.tick_params(length=0, labelsize=8)
+        axes.set_xlabel(f"partitions {words}", fontsize=8)
+        axes.margins(x=0.12)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+
+
+def courses_height(found: Replayed) -> float:
+    """Return the inches that a plot of so many groups takes."""
+    return 1.3 + 0.42 * min(len(found.groups), MOST_MEMBERS)
 
 
 def _title(rebalance: Rebalance) -> str:

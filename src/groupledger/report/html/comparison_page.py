@@ -1,4 +1,4 @@
-"""Build the page of a comparison of scripts: what each costs under each variant, and a timeline of each."""
+"""Build pages that stand alone: scripts under variants with their timelines; history under another assignor."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from groupledger.answers.answer_columns import table
+from groupledger.answers.replayed import Replayed, ReplayedGroup
 from groupledger.answers.spoken import numbered
-from groupledger.report.html.charts import consumption_picture, missed_partitions
+from groupledger.report.html.charts import consumption_picture, missed_partitions, picture
 from groupledger.report.html.page_parts import PageTable, Section
+from groupledger.report.pictures import courses_height, paint_courses
 
 if TYPE_CHECKING:
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
@@ -42,6 +45,19 @@ def comparison_page(found: ScriptComparison) -> ComparisonPage:
     left = len(timelines) - MOST_PICTURES
     about = f"groupledger simulate --compare{f' · {left:,} more timelines are left out' if left > 0 else ''}"
     return ComparisonPage(title, about, (costs, *timelines[:MOST_PICTURES]))
+
+
+def replay_page(found: Replayed) -> ComparisonPage:
+    """Build the page of history under another assignor: the sums, a picture of the groups, a row each."""
+    drawn = picture(lambda figure: paint_courses(figure, found), courses_height(found), found.text)
+    heads, rows = table(ReplayedGroup, found.groups, page=True)
+    shown = tuple(tuple(row) for row in rows)
+    left = found.total - len(found.groups)
+    groups = PageTable(tuple(heads), shown, f"... and {left:,} more: --limit {found.total}" if left else "")
+    what = f"{numbered(found.rebalances, 'rebalance')} of {numbered(found.total, 'group')}"
+    brief = f"{what}, as they were -> under {found.assignor}"
+    section = Section("By group", brief, (drawn,), lines=found.notes, tables=(groups,), is_open=True)
+    return ComparisonPage(found.text, f"groupledger replay --assignor {found.assignor}", (section,))
 
 
 def _row(name: str, each: ComparedVariant) -> tuple[object, ...]:

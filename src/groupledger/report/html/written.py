@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupledger.core.faults import Fault
 from groupledger.core.text import cell
-from groupledger.report.html.comparison_page import comparison_page
 from groupledger.report.html.gathering import fleet, group_facts
 from groupledger.report.html.group_page import group_page
 from groupledger.report.html.index_page import index_page
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
 
     from groupledger.answers.queries import Reader
     from groupledger.answers.scope import RequestedScope
-    from groupledger.core.protocol.comparison import ScriptComparison
     from groupledger.report.html.comparison_page import ComparisonPage
     from groupledger.report.html.group_page import GroupPage
     from groupledger.report.html.index_page import IndexPage
 
 
+T = TypeVar("T")
 LIBRARIES = ("matplotlib", "jinja2")
 
 
@@ -64,13 +63,13 @@ def write_report(
     return WrittenReport(str(place / INDEX), len(pages), of.total, len(of.audit.found), notes)
 
 
-def write_comparison(found: ScriptComparison, place: Path) -> None:
-    """Write the page of a comparison with timelines; a file that is there is replaced.
+def write_page(build: Callable[[T], ComparisonPage], found: T, place: Path) -> None:
+    """Write a page that stands alone; a file that is there is replaced.
 
     Raises Fault: REPORT_MISSING without the libraries, CANNOT_WRITE.
     """
     _require_libraries()
-    page = _rendered("comparison", comparison_page(found))
+    page = _rendered("comparison", build(found))
     try:
         place.write_text(page, encoding="utf-8")
     except OSError as error:
