@@ -134,7 +134,7 @@ def test_given_is_what_openmetrics_tells(ledger, expected):
 
 
 def test_gained_is_what_a_replay_tells(ledger, expected):
-    groups = replayed(ledger, EVERYTHING, "baseline", MANY).groups
+    groups = replayed(ledger, EVERYTHING, "sticky", "baseline", MANY).groups
     found = {each.group_id: each.happened.gained for each in groups if not each.refused}
     assert len(found) > 10
     assert found == {group: expected[group].gained for group in found}

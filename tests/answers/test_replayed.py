@@ -110,7 +110,7 @@ def reader(tmp_path):
 
 
 def test_rebalances_are_summed_by_group(reader):
-    answer = replayed(reader, RequestedScope(), "other", 10)
+    answer = replayed(reader, RequestedScope(), "sticky", "other", 10)
     ship, pay = sorted(answer.groups, key=lambda group: group.rebalances)
     assert (pay.group_id, pay.rebalances, pay.refused) == ("pay", 3, 0)
     assert pay.happened == Course(gained=4, revoked=16, follow_ups=0, spread=0)
@@ -118,17 +118,17 @@ def test_rebalances_are_summed_by_group(reader):
     assert (ship.group_id, ship.rebalances, ship.refused) == ("ship", 1, 1)
     assert (ship.happened.gained, ship.replayed.gained) == (0, 2)
     assert (answer.rebalances, answer.happened.revoked, answer.replayed.revoked) == (4, 17, 3)
-    assert [group.group_id for group in answer.groups] == ["ship", "pay"]
+    assert [group.group_id for group in answer.groups] == ["pay", "ship"]
     assert answer.notes == ("1 rebalances the assignor gives no answer to: `groupledger show --quarantine`",)
 
 
 def test_the_sums_are_of_all_groups_also_of_those_that_are_not_shown(reader):
-    answer = replayed(reader, RequestedScope(), "other", 1)
-    assert ([group.group_id for group in answer.groups], answer.total, answer.happened.revoked) == (["ship"], 2, 17)
+    answer = replayed(reader, RequestedScope(), "sticky", "other", 1)
+    assert ([group.group_id for group in answer.groups], answer.total, answer.happened.revoked) == (["pay"], 2, 17)
 
 
 def test_only_what_lies_in_the_period_is_summed(reader):
-    answer = replayed(reader, RequestedScope(group="pay", since=DAY + timedelta(hours=3)), "other", 10)
+    answer = replayed(reader, RequestedScope(group="pay", since=DAY + timedelta(hours=3)), "sticky", "other", 10)
     assert (answer.rebalances, answer.happened.gained, answer.replayed.revoked) == (1, 1, 1)
 
 
@@ -140,6 +140,6 @@ def test_only_what_lies_in_the_period_is_summed(reader):
     ],
 )
 def test_where_there_is_nothing_it_says_why(reader, asked, says):
-    answer = replayed(reader, asked, "other", 10)
+    answer = replayed(reader, asked, "sticky", "other", 10)
     assert (answer.total, answer.happened) == (0, Course(0, 0, 0, 0))
     assert says in answer.notes[0]

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
-from groupledger.cli.replay import scenario_of
 from groupledger.config import SourceSettings
 from groupledger.config.loading import CAPTURES
+from groupledger.pipeline.replays import scenario_of
 from groupledger.tables import MEMBER_SNAPSHOTS
 
 pytestmark = pytest.mark.spark

@@ -43,8 +43,8 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
     chosen = [BY_NAME[name] for name in tables or BY_NAME]
     spark = job.spark_for_ledger()
     job.warn_of_writers(spark)
-    with job.output.status("tidying up"):
-        summary = run(spark, job.place(), job.config, job.invocation(None), chosen, redact=redact)
+    with job.output.status("tidying up") as doing:
+        summary = run(spark, job.place(), job.config, job.invocation(None, doing), chosen, redact=redact)
     print_maintenance(job.output, summary)
     if timings:
         print_timings(job.output, summary.timings)

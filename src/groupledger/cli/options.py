@@ -44,12 +44,16 @@ WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spar
 """The configuration of a command without one, if the default file does not exist."""
 
 
-def new_invocation(run_id: str | None) -> Invocation:
+def new_invocation(run_id: str | None, doing: Callable[[str], None] = lambda _: None) -> Invocation:
     """Make a new attempt and the clock, which are made only here."""
     from groupledger.pipeline.invocation import Invocation
 
     return Invocation(
-        attempt_id=str(uuid.uuid4()), now=lambda: datetime.now(UTC), seconds=time.perf_counter, run_id=run_id
+        attempt_id=str(uuid.uuid4()),
+        now=lambda: datetime.now(UTC),
+        seconds=time.perf_counter,
+        run_id=run_id,
+        doing=doing,
     )
 
 
@@ -131,9 +135,9 @@ class Job:
         if found is not None and not found.several:
             say(f"groupledger: {found.detail}: {found.advice}")
 
-    def invocation(self, run_id: str | None) -> Invocation:
-        """Make a new attempt and the clock."""
-        return new_invocation(run_id)
+    def invocation(self, run_id: str | None, doing: Callable[[str], None] = lambda _: None) -> Invocation:
+        """Make a new attempt and the clock; `doing` is told each step."""
+        return new_invocation(run_id, doing)
 
     def place(self) -> LedgerLocation:
         """Return the location of the ledger, which may not exist yet."""

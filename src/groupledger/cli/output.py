@@ -1,7 +1,7 @@
 """Print a command's output: tables for a person, or one JSON line for a program, never both.
 
 All printing goes through this module: only here is foreign text made visible (`core.text`).
-rich is imported when the first table is printed. Progress goes to stderr, and only if it is a terminal.
+rich is imported when the first table is printed. Progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import WIDE
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from groupledger.answers.answer_columns import Column
+
+
+PATIENCE = 2.0
+"""Seconds after which a person wants to know what takes so long."""
 
 
 class OutputClosedError(Exception):
@@ -153,14 +158,65 @@ class Output:
 
     @contextmanager
     def status(self, doing: str) -> Iterator[Callable[[str], None]]:
-        """Show progress on a terminal; the yielded function announces the next step."""
-        if self.as_json or not sys.stderr.isatty():
-            yield lambda _: None
-            return
-        from rich.text import Text
+        """Say on stderr what is being done; the yielded function announces the next step.
 
-        with console(stderr=True).status(Text(visible(doing))) as status:
-            yield lambda text: status.update(Text(visible(text)))
+        A terminal shows the step, the time since it began, and how many of Spark's tasks are done. Elsewhere each step
+        that lasts longer than PATIENCE is a line.
+        """
+        if sys.stderr.isatty():
+            yield from _on_terminal(doing)
+            return
+        timers: list[Timer] = []
+
+        def announce(text: str) -> None:
+            for timer in timers:
+                timer.cancel()
+            timers[:] = [Timer(PATIENCE, say, (f"{text} ...",))]
+            timers[0].daemon = True
+            timers[0].start()
+
+        announce(doing)
+        try:
+            yield announce
+        finally:
+            timers[0].cancel()
+
+
+def _on_terminal(doing: str) -> Iterator[Callable[[str], None]]:
+    from rich.progress import Progress, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    class SparkTasks(TextColumn):
+        """How many tasks of Spark's running stages are done."""
+
+        def render(self, task: Task) -> Text:
+            return Text(_spark_tasks(), style="dim")
+
+    columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), SparkTasks("")
+    with Progress(*columns, console=console(stderr=True), transient=True, refresh_per_second=4) as progress:
+        step = progress.add_task(visible(doing), total=None)
+
+        def announce(text: str) -> None:
+            progress.reset(step, description=visible(text))
+
+        yield announce
+
+
+def _spark_tasks() -> str:
+    """Return how far the jobs of this process's Spark are; nothing without one, or if it cannot be asked."""
+    pyspark = sys.modules.get("pyspark")
+    context = None if pyspark is None else getattr(pyspark.SparkContext, "_active_spark_context", None)
+    if context is None:
+        return ""
+    from py4j.protocol import Py4JError
+
+    try:
+        tracker = context.statusTracker()
+        found = [each for each in map(tracker.getStageInfo, tracker.getActiveStageIds()) if each is not None]
+    except (Py4JError, AttributeError, OSError):  # it is ending: progress is no reason to fail
+        return ""
+    done, of = sum(each.numCompletedTasks for each in found), sum(each.numTasks for each in found)
+    return f"{done:,} of {of:,} tasks" if of else ""
 
 
 def say(text: str) -> None:

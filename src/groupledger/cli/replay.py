@@ -141,10 +141,9 @@ def _committed(job: Job, spark: SparkSession, recorded: Job, other: Job) -> str:
     """Commit the results of both scenarios; return the run of the other one."""
     from groupledger.pipeline.assign import assign
 
-    with job.output.status("keeping what happened"):
-        assign(spark, recorded.config, recorded.invocation(None))
-    with job.output.status(f"keeping {other.config.assign.scenario}"):
-        return assign(spark, other.config, other.invocation(None)).run_id
+    with job.output.status("keeping what happened") as doing:
+        assign(spark, recorded.config, recorded.invocation(None, doing))
+        return assign(spark, other.config, other.invocation(None, doing)).run_id
 
 
 def print_replayed(output: Output, answer: Replayed, *, wide: bool = False, committed: bool = False) -> None:

@@ -157,8 +157,8 @@ def ingest(
     job.warn_of_writers(spark)
 
     def once() -> IngestSummary:
-        with job.output.status("reading and folding the sources"):
-            return run(spark, job.place(), job.config, job.invocation(run_id))
+        with job.output.status("reading and folding the sources") as doing:
+            return run(spark, job.place(), job.config, job.invocation(run_id, doing))
 
     if following is None:
         summary = once()
@@ -213,8 +213,8 @@ def assign(
     )
     spark = job.spark_for_ledger()
     job.warn_of_writers(spark)
-    with job.output.status("computing"):
-        summary = run(spark, job.config, job.invocation(run_id), whole=whole)
+    with job.output.status("computing") as doing:
+        summary = run(spark, job.config, job.invocation(run_id, doing), whole=whole)
     print_assign(job.output, summary)
     _exit(over=_finished(job, summary, plain(summary), timings=timings))
 
@@ -529,7 +529,7 @@ def demo(job: Job, *, timings: bool) -> None:
 
     spark = job.spark()
     with job.output.status("starting") as telling:
-        summary = run(spark, job.config, lambda: job.invocation(None), telling)
+        summary = run(spark, job.config, lambda: job.invocation(None, telling), telling)
     print_demo(job, summary)
     if timings:
         stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))

@@ -212,7 +212,7 @@ def envelopes_of(spark: SparkSession, config: Config) -> DataFrame:
 def _assign(
     spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation, *, whole: bool
 ) -> AssignSummary:
-    timings = Timings(invocation.seconds)
+    timings = Timings(invocation)
     with timings.stage("look"):
         check_for_writing(spark, location)
         seen = attempts.read_commits(spark, location)
@@ -231,7 +231,7 @@ def _assign(
         attempts.plan(spark, location, attempt)
     work = _Work(spark, location, config, custom, seen)
     outcome = work.outcome(attempt, invocation, timings)
-    with timings.stage("commit"):
+    with timings.stage("commit", "committing"):
         run = attempts.commit(spark, location, attempt, seen.sequence, outcome)
     return _summary(run, config, timings, already_committed=run.attempt_id != attempt.attempt_id)
 
@@ -309,9 +309,10 @@ class _Work:
             watch = Observation()
             files = files_of(self.spark, self.location, r.RESULTS, attempt.attempt_id)
             rows, computed, topics = self.planned(attempt.inputs, watch, files)
-        with timings.stage("compute"):
+        states = f"{_known_facts(self.seen).snapshots:,} recorded states"
+        with timings.stage("compute", f"computing {self.config.assign.scenario}: {states}"):
             found = Enveloped.of(computed, files)
-        with timings.stage("write"):
+        with timings.stage("write", "writing the results"):
             try:
                 by_table = digests(found.append(self.spark, self.location, r.RESULTS, attempt.attempt_id))
             finally:

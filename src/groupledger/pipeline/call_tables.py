@@ -54,7 +54,7 @@ def keep_calls(spark: SparkSession, config: Config, invocation: Invocation, hour
 def _keep_calls(
     spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation, hours: int
 ) -> CallsSummary:
-    timings = Timings(invocation.seconds)
+    timings = Timings(invocation)
     with timings.stage("look"):
         check_for_writing(spark, location, (*TABLES, RUNS))
         seen = attempts.read_commits(spark, location)

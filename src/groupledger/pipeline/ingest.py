@@ -120,8 +120,8 @@ def ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoca
 
 
 def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invocation: Invocation) -> IngestSummary:
-    timings = Timings(invocation.seconds)
-    with timings.stage("open"):
+    timings = Timings(invocation)
+    with timings.stage("open", "opening the sources"):
         check_for_writing(spark, location)
         seen = attempts.read_commits(spark, location, invocation.run_id)
         seen.require_no_redaction()
@@ -148,7 +148,7 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     reading = reading.with_frames(config.limits) if few is None else reading
     with reading.faults():
         _read(work, reading, timings)
-    with timings.stage("commit"):
+    with timings.stage("commit", "committing"):
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions, **work.known(reading)})
         run = attempts.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
@@ -166,14 +166,14 @@ def _last(
 
 def _read(work: Work, reading: Reading, timings: Timings) -> None:
     """Read and fold the sources, and write what comes of them."""
-    with timings.stage("topics"):
+    with timings.stage("topics", "reading topic listings"):
         work.take_topics(reading)
     work.take_tables(reading)
-    with timings.stage("records"):
+    with timings.stage("records", "reading the records"):
         work.take_records(reading)
-    with timings.stage("fold"):
+    with timings.stage("fold", f"folding {work.new_records:,} new records into facts"):
         folded = work.fold(into_files=True) if work.few or reading.logs else None
-    with timings.stage("write"):
+    with timings.stage("write", "writing the facts"):
         try:
             work.write(folded, reading)
         finally:
@@ -209,6 +209,15 @@ class Work:
         self.written: list[Written] = []
         self.late_groups = self.stray_groups = 0
         self.most_members = 0
+
+    @property
+    def new_records(self) -> int:
+        """How many records were read so far that the ledger did not have."""
+        return sum(
+            number if name.endswith(f"/{RECORDS}") else -number
+            for name, number in self.counts.items()
+            if name.endswith((f"/{RECORDS}", f"/{DUPLICATES}"))
+        )
 
     def take_topics(self, reading: Reading) -> None:
         """Append the changes of topics that the listings add to what is known."""

@@ -107,7 +107,7 @@ class _Work:
     tables: Sequence[Table]
 
     def done(self, *, redact: bool) -> MaintainSummary:
-        timings = Timings(self.invocation.seconds)
+        timings = Timings(self.invocation)
         with timings.stage("redact"):
             redacted = self._redact() if redact or attempts.read_commits(self.spark, self.location).redacting else 0
         with timings.stage("give up"):
@@ -184,7 +184,7 @@ class _Work:
         settings = self.config.maintain
         self.lease.renew(self.spark, self.location, self.invocation.now())
         before = upkeep.size(self.spark, self.location, table)
-        with timings.stage("remove rows"):
+        with timings.stage("remove rows", f"tidying up {table.name}"):
             removed = upkeep.remove(self.spark, self.location, table, gone)
         with timings.stage("gather"):
             if before.files > 1:
