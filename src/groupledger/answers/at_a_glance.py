@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.queries import matching, newest, records, rows_of, steps
-from groupledger.answers.scope import GAPS
+from groupledger.answers.scope import GAPS, NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
 

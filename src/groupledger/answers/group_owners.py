@@ -8,17 +8,17 @@ from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.queries import from_row, newest, of_snapshots, one_of, partitions, records, steps
-from groupledger.answers.states import ASSIGNED, loads, recorded, recorded_states
+from groupledger.answers.owners import spans
+from groupledger.answers.queries import from_row, newest, one_of, records, steps
+from groupledger.answers.states import loads, recorded
 from groupledger.answers.storms import counted_rebalances
-from groupledger.answers.tenures import spans
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record
+    from groupledger.answers.owners import OwnerSpan
+    from groupledger.answers.queries import GroupKey, NamedPartition, Reader
     from groupledger.answers.scope import Scope
-    from groupledger.answers.tenures import OwnerSpan
 
 
 _PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
@@ -209,37 +209,3 @@ def overview(reader: Reader, within: Scope) -> tuple[GroupLine, ...]:
         lines="SELECT l.* FROM lasts l WHERE l.place = 1 ORDER BY l.records DESC, l.cluster_id, l.group_id",
     )
     return tuple(from_row(GroupLine, row) for row in records(reader, query, **values))
-
-
-# The last assignment of each group in a period: who has which partitions.
-
-
-@dataclass(frozen=True, slots=True)
-class AssignedMember:
-    """A member and the partitions recorded for it."""
-
-    member_id: str
-    client_id: str | None
-    group_instance_id: str | None
-    rack_id: str | None
-    partitions: tuple[NamedPartition, ...]
-
-
-def last_states(within: Scope) -> Query:
-    """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
-    query, values = recorded_states(within)
-    return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
-
-
-def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
-    """Return the members of these snapshots, in member order, by snapshot id."""
-    found: dict[str, list[AssignedMember]] = {}
-    for which, ids in of_snapshots("t.", rows):
-        query = (
-            "SELECT t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded "
-            f"FROM current_member_snapshots t WHERE {which} ORDER BY t.snapshot_id, t.member_order"
-        )
-        for row in records(reader, query, **ids):
-            member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
-            found.setdefault(row["snapshot_id"], []).append(member)
-    return {snapshot: tuple(members) for snapshot, members in found.items()}

@@ -10,12 +10,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import GROUP, listed, shown
-from groupledger.answers.causes import DELETED, CauseKind
-from groupledger.answers.generations import CLASSIC, assigned_by
-from groupledger.answers.queries import group_of, matching, one_of, records, steps
+from groupledger.answers.causes import DELETED, CauseKind, assigned_by
+from groupledger.answers.owners import spans
+from groupledger.answers.queries import CLASSIC, CONSUMER, group_of, matching, one_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
-from groupledger.answers.states import CONSUMER, recorded_states, states_of
-from groupledger.answers.tenures import spans
+from groupledger.answers.states import recorded_states, states_of
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 

@@ -8,24 +8,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
+from groupledger.answers.audit import restless
 from groupledger.answers.causes import DELETED
-from groupledger.answers.generations import CLASSIC
 from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
     MOST_ASKED,
     by_group,
     from_row,
     group_of,
+    life_at,
+    lives_of,
     newest,
     of_snapshots,
     one_of,
     partitions,
     records,
 )
-from groupledger.answers.rebalance_causes import restless
 from groupledger.answers.scope import Scope, scope, why_empty
-from groupledger.answers.states import CONSUMER, recorded
+from groupledger.answers.states import recorded
 from groupledger.answers.storms import busy
-from groupledger.answers.topic_lives import life_at, lives_of
 from groupledger.core import obstacles as c
 from groupledger.core.assignors.server.across_conversion import Converted, GroupBefore, MemberBefore
 from groupledger.core.obstacles import BY_CODE, Readiness

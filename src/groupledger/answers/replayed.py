@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import group_of, records, steps
+from groupledger.answers.queries import CLASSIC, group_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 
 if TYPE_CHECKING:

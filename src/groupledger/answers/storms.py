@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, selected, shown
-from groupledger.answers.audit import CERTAIN, SAME
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import by_group, from_row, group_of, one_of, records, steps
+from groupledger.answers.audit import CERTAIN, SAME, caused
+from groupledger.answers.queries import CLASSIC, by_group, from_row, group_of, one_of, records, steps
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.spoken import OF_MEMBERS
 from groupledger.answers.states import BASELINE
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from groupledger.answers.causes import StateChange
     from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.rebalance_causes import StateChange
     from groupledger.answers.scope import RequestedScope
 
 

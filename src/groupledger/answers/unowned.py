@@ -15,14 +15,14 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.names import require_names
 from groupledger.answers.owners import life_of
 from groupledger.answers.queries import (
     BY_ID,
+    CLASSIC,
     MOST_ASKED,
     by_group,
     group_of,
+    life_at,
     newest,
     of_groups,
     of_snapshots,
@@ -30,10 +30,9 @@ from groupledger.answers.queries import (
     records,
     steps,
 )
-from groupledger.answers.reach import known, reaches
+from groupledger.answers.scope import known, reaches, require_names
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import begun_late, listings, measured, states, unseen_before
-from groupledger.answers.topic_lives import life_at
 from groupledger.core.moments import iso, placed
 from groupledger.core.rebalance.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.text import length
@@ -42,11 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record
-    from groupledger.answers.reach import Known
-    from groupledger.answers.scope import Scope
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, TopicLife
+    from groupledger.answers.scope import Known, Scope
     from groupledger.answers.states import MeasuredStates, States
-    from groupledger.answers.topic_lives import TopicLife
     from groupledger.core.moments import Bound
 
 

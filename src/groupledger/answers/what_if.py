@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import CLASSIC, assigned_by, choose, cluster_of, snapshots_of
-from groupledger.answers.queries import matching, partitions, records
-from groupledger.answers.rebalance import MemberMove
+from groupledger.answers.causes import assigned_by
+from groupledger.answers.explanation import MemberMove
+from groupledger.answers.queries import CLASSIC, CONSUMER, matching, partitions, records
 from groupledger.answers.spoken import numbered
-from groupledger.answers.states import CONSUMER, states
+from groupledger.answers.states import choose, cluster_of, snapshots_of, states
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ def explain(
     asked = read_time(at)
     with job.output.status("reading the ledger"):
         from groupledger.answers.explanation import explain as explained
-        from groupledger.answers.reach import moments
+        from groupledger.answers.scope import moments
 
         reader = job.reader()
         [moment] = moments(reader, cluster, [asked])
@@ -78,7 +78,7 @@ def explain(
 
 def print_explanation(output: Output, answer: Explanation, at: datetime | None = None) -> None:
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
-    from groupledger.answers.generations import CLASSIC
+    from groupledger.answers.queries import CLASSIC
 
     state = answer.rebalance
     output.title(state.title)

@@ -124,7 +124,7 @@ _JOURNAL_ENTRY = closed(
     generation={"type": ["integer", "null"]},
     error=_TEXT_OR_NULL,
 )
-_KNOWN: dict[str, Any] = {"known_up_to": Printed("answers.reach.Reach", several=True)}
+_KNOWN: dict[str, Any] = {"known_up_to": Printed("answers.scope.Reach", several=True)}
 
 
 def _answers(*forms: dict[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -176,7 +176,7 @@ class Job:
 
     def answered(self, answer: object, cluster: str | None, /, **result: Any) -> None:
         """Print the result of a question, and up to when what it is about is known; `cluster`: that was asked for."""
-        from groupledger.answers.reach import known_for
+        from groupledger.answers.scope import known_for
 
         read = known_for(self.opened[-1], answer, cluster)
         if read.reaches:

@@ -92,7 +92,7 @@ def _question(
         raise click.UsageError(_SCENARIO_ALONE)
 
     def ask(reader: Reader) -> Any:
-        from groupledger.answers import at_a_glance, rebalance
+        from groupledger.answers import at_a_glance, explanation
 
         if listing is not None:
             return [getattr(at_a_glance, listing)(reader, limit, cluster, group)]
@@ -100,7 +100,7 @@ def _question(
             overview = at_a_glance.clusters(reader, limit), at_a_glance.groups(reader, limit, cluster)
             return [*overview, at_a_glance.runs(reader, limit)]
         if last or generation is not None:
-            return rebalance.rebalance(reader, group, cluster, generation)
+            return explanation.rebalance(reader, group, cluster, generation)
         name = scenario or default_scenario
         return [at_a_glance.history(reader, group, cluster, name, limit, asked=scenario is not None)]
 

@@ -81,7 +81,7 @@ def who(
     moment, since = read_moment(at), read_time(unowned_since or None)
 
     def ask(reader: Reader) -> UnownedPartitions:
-        from groupledger.answers.reach import newest
+        from groupledger.answers.scope import newest
         from groupledger.answers.unowned import unowned_partitions
 
         return unowned_partitions(reader, moment or newest(reader, cluster), since, cluster, group, limit)
@@ -100,7 +100,7 @@ def ask_owner(
 
     def ask(reader: Reader) -> OwnershipAt:
         from groupledger.answers.owners import ownership
-        from groupledger.answers.reach import newest
+        from groupledger.answers.scope import newest
 
         return ownership(reader, topic, number, moment or newest(reader, cluster), cluster, group)
 

@@ -7,8 +7,8 @@ import pytest
 from groupledger.answers.audit import Found
 from groupledger.answers.causes import Moved
 from groupledger.answers.group_owners import Counted, GroupLine, PartitionOwners, unit_of
+from groupledger.answers.owners import OwnerSpan
 from groupledger.answers.scope import Scope
-from groupledger.answers.tenures import OwnerSpan
 from groupledger.core.rebalance.findings import Severity
 from groupledger.report.html.charts import LONGEST_NAME, MOST_COLUMNS, heat, heat_picture, label, moves_of, top_of
 from groupledger.report.html.gathering import worst_first

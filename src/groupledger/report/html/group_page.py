@@ -10,12 +10,9 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.causes import Moved
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import exactly
-from groupledger.answers.rebalance_causes import QUIET
+from groupledger.answers.causes import QUIET, Moved
+from groupledger.answers.queries import CLASSIC, CONSUMER, exactly
 from groupledger.answers.spoken import NOBODY, assignor_of, in_short, numbered, spans
-from groupledger.answers.states import CONSUMER
 from groupledger.answers.unowned import is_found
 from groupledger.core.moments import dates_once, iso
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, UNOWNED, Severity
