@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from groupledger.answers.answer_columns import GROUP, listed, shown
+from groupledger.answers.answer_columns import GROUP, shown
 from groupledger.answers.causes import DELETED, CauseKind, assigned_by
 from groupledger.answers.owners import spans
 from groupledger.answers.queries import CLASSIC, CONSUMER, group_of, matching, one_of, records, steps
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
 from groupledger.answers.states import recorded_states, states_of
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
@@ -85,14 +85,10 @@ class Migration:
     both_kinds: tuple[BothKinds, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Migrations:
-    """Those under way first, then the stopped ones, those that went back, and the finished; `total` counts all."""
-
-    scope: Scope
-    groups: tuple[Migration, ...] = field(metadata=listed(Migration))
-    total: int
-    notes: tuple[str, ...]
+Migrations = Annotated[
+    Ranking[Migration],
+    "Those under way first, then the stopped ones, those that went back, and the finished; `total` counts all.",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     sides = states_of(reader, [row for stage in changes for row in (stage.before, stage.first) if row is not None])
     groups = tuple(_migration(reader, each, sides) for each in found[:limit])
     why = () if found else (why_empty(reader, within, with_members=NONE_CHANGED),)
-    return Migrations(within, groups, len(found), why + gaps(reader, within))
+    return Ranking(Migration, within, groups, len(found), why + gaps(reader, within))
 
 
 NONE_CHANGED = "every group was assigned in one way all through this period, and none has members of both kinds"

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from groupledger.answers.queries import alike, is_pattern, matching, of_groups, one_of, records
 from groupledger.answers.spoken import numbered
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from groupledger.core.moments import Bound
 
 
+T = TypeVar("T")
 MOST_NAMED = 10
 NO_RECORD = "the ledger holds no record of a group yet: run `groupledger ingest` first"
 _INGEST = "/ingest"
@@ -366,6 +367,17 @@ class RequestedScope:
     group: str | None = None
     since: Bound | None = None
     until: Bound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(Generic[T]):
+    """Groups in an order, a row of this `kind` for each; `total` counts those left off, `notes` say what limits it."""
+
+    kind: type[T]
+    scope: Scope
+    groups: tuple[T, ...]
+    total: int
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

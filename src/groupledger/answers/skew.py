@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, listed, shown
+from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
 from groupledger.answers.queries import from_row, of_snapshots, one_of, partitions, records, steps
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import Ranking, Scope, scope, why_empty
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import ASSIGNED, loads, recorded_states
 from groupledger.core.faults import Fault
@@ -72,14 +72,7 @@ class Skew:
     loads: tuple[Load, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Skews:
-    """The most uneven groups first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[Skew, ...] = field(metadata=listed(Skew))
-    total: int
-    notes: tuple[str, ...]
+Skews = Annotated[Ranking[Skew], "The most uneven groups first; `total` counts those left off."]
 
 
 def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | None = None) -> Skews:
@@ -104,7 +97,7 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
         )
     )
     notes = () if found else (why_empty(reader, within.from_the_beginning, with_members=NO_MEMBERS_NOW),)
-    return Skews(within, tuple(found[:limit]), total, notes)
+    return Ranking(Skew, within, tuple(found[:limit]), total, notes)
 
 
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
@@ -188,14 +181,9 @@ class RackShare:
         return self.local / (self.local + self.remote)
 
 
-@dataclass(frozen=True, slots=True)
-class RackShares:
-    """The groups with the least local share first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[RackShare, ...] = field(metadata=listed(RackShare))
-    total: int
-    notes: tuple[str, ...]
+RackShares = Annotated[
+    Ranking[RackShare], "The groups with the least local share first; `total` counts those left off."
+]
 
 
 def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
@@ -210,7 +198,7 @@ def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
         key=lambda each: (each.share, -each.remote, each.cluster_id, each.group_id),
     )
     why = () if found else (NO_REPLICAS if rows else why_empty(reader, within.from_the_beginning, NO_RACKS),)
-    return RackShares(within, tuple(found[:limit]), len(found), why)
+    return Ranking(RackShare, within, tuple(found[:limit]), len(found), why)
 
 
 def _in_racks(reader: Reader, within: Scope) -> list[Record]:
