@@ -18,6 +18,7 @@ from groupledger.answers.queries import (
     by_group,
     from_row,
     group_of,
+    of_each,
     of_snapshots,
     one_of,
     records,
@@ -25,7 +26,17 @@ from groupledger.answers.queries import (
 )
 from groupledger.answers.reader import ingest_findings
 from groupledger.answers.scope import Scope, gaps, require_topics, scope, why_empty
-from groupledger.answers.states import ASSIGNED, BASELINE, TARGET, States, listings, loads, measured, states_of
+from groupledger.answers.states import (
+    ASSIGNED,
+    BASELINE,
+    TARGET,
+    States,
+    listings,
+    loads,
+    measured,
+    of_generations,
+    states_of,
+)
 from groupledger.answers.unowned import PATIENCE, describe, unowned
 from groupledger.core.rebalance.findings import (
     BY_RECORDED,
@@ -134,7 +145,7 @@ def _runs(recorded: Query) -> Query:
         beside="SELECT g.cluster_id, g.group_id, g.group_type, g.members, g.snapshot_id, g.previous_snapshot_id, "
         f"g.number, g.observed_at, g.offset, lag(g.members) OVER ({group}) AS members_before, "
         f"lag(g.observed_at) OVER ({group}) AS at_before FROM ({of_records}) g "
-        f"WHERE g.group_type = '{CLASSIC}' AND g.snapshot_kind = 'generation' AND g.members > 0",
+        f"WHERE {of_generations('g.')}",
         cut="SELECT b.*, CASE WHEN b.members = b.members_before AND b.observed_at <= b.at_before + INTERVAL "
         f"'{int(PATIENCE.total_seconds())} seconds' THEN 0 ELSE 1 END AS begins FROM beside b",
         numbered="SELECT c.*, sum(c.begins) OVER (PARTITION BY c.cluster_id, c.group_id ORDER BY c.offset) AS run "
@@ -522,11 +533,10 @@ def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneve
         "WHERE g.total = b.total AND g.most = b.most AND g.least = b.least AND g.owners = b.owners ORDER BY 1"
     )
     rows = records(reader, as_many, **(values | of_period.within.of_groups("m.")[1]))
-    columns = "m.snapshot_id, m.recorded, m.target, m.pending_revocation"
+    columns = "t.snapshot_id, t.recorded, t.target, t.pending_revocation"
     on_the_way = {
         row["snapshot_id"]
-        for which, ids in of_snapshots("m.", rows)
-        for row in records(reader, f"SELECT {columns} FROM current_member_snapshots m WHERE {which}", **ids)
+        for row in of_each(reader, columns, "current_member_snapshots", rows)
         if _places(row["recorded"]) != _places(row["target"]) or _places(row["pending_revocation"])
     }
     return [row["snapshot_id"] for row in rows if row["snapshot_id"] not in on_the_way]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.owners import spans
-from groupledger.answers.queries import from_row, newest, one_of, records, steps
+from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
+from groupledger.answers.owners import PLACE, owners_of
+from groupledger.answers.queries import NUMBER, from_row, newest, one_of, records, steps
+from groupledger.answers.spoken import assignor_of
 from groupledger.answers.states import loads, recorded
 from groupledger.answers.storms import counted_rebalances
 
@@ -21,27 +22,16 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import Scope
 
 
-_PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionOwners:
-    """The owners of a partition, one after another."""
-
-    place: NamedPartition
-    spans: tuple[OwnerSpan, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class GroupOwners:
-    """How many partitions the record of a group has; their owners, unless that are too many.
+    """How many partitions the record of a group has; the owners of each, in turn, unless that are too many.
 
     `names`: member id -> the instance id, which outlives a restart; other members are not in it.
     """
 
     partitions: int
     changes: int
-    owners: tuple[PartitionOwners, ...] | None
+    owners: Mapping[NamedPartition, Sequence[OwnerSpan]] | None
     names: dict[str, str]
 
 
@@ -61,25 +51,17 @@ def group_owners(reader: Reader, of_group: Scope, most_partitions: int, most_cha
     condition, values = of_group.of_groups("t.")
     if of_group.until is not None:
         condition, values = f"{condition} AND t.at < :until", values | {"until": of_group.until}
-    changes = f"FROM current_ownership_changes t WHERE {condition} AND (t.topic IS NOT NULL OR t.topic_id IS NOT NULL)"
-    places = f"SELECT {_PLACE} AS topic, t.partition, count(*) AS n {changes} GROUP BY {_PLACE}, t.partition"
+    condition += " AND (t.topic IS NOT NULL OR t.topic_id IS NOT NULL)"
+    changes = f"FROM current_ownership_changes t WHERE {condition}"
+    places = f"SELECT {PLACE} AS topic, t.partition, count(*) AS n {changes} GROUP BY {PLACE}, t.partition"
     [counted] = records(
         reader, f"SELECT count(*) AS places, coalesce(sum(p.n), 0) AS changes FROM ({places}) p", **values
     )
     if counted["places"] > most_partitions or counted["changes"] > most_changes:
         return GroupOwners(counted["places"], int(counted["changes"]), None, {})
-    rows = records(
-        reader,
-        f"SELECT {_PLACE} AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, t.to_member_id, "
-        f"t.snapshot_id {changes} ORDER BY 1, 2, 4, 6 NULLS LAST, 7 NULLS LAST",
-        **values,
-    )
-    key = of_group.cluster or "", of_group.group or "", None
-    owners = tuple(
-        PartitionOwners(place, tuple(spans(key, (), list(of_one))))
-        for place, of_one in groupby(rows, lambda row: (row["topic"], row["partition"]))
-    )
-    return GroupOwners(counted["places"], int(counted["changes"]), owners, _names(reader, of_group))
+    owners = owners_of(reader, (of_group.cluster or "", of_group.group or ""), condition, values)
+    names = _names(reader, of_group)
+    return GroupOwners(counted["places"], int(counted["changes"]), dict(owners), names)
 
 
 def _names(reader: Reader, of_group: Scope) -> dict[str, str]:
@@ -160,9 +142,9 @@ def hand_overs(reader: Reader, of_group: Scope, unit: str, block: int) -> tuple[
     at = f"date_trunc('{unit}', t.at)"
     rows = records(
         reader,
-        f"SELECT {_PLACE} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
+        f"SELECT {PLACE} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
         f"FROM current_ownership_changes t WHERE {condition} AND t.from_member_id IS NOT NULL "
-        f"GROUP BY {_PLACE}, {number}, {at} ORDER BY 1, 2, 3",
+        f"GROUP BY {PLACE}, {number}, {at} ORDER BY 1, 2, 3",
         **values,
     )
     return tuple(Counted((row["topic"], str(row["number"])), row["moment"], row["n"]) for row in rows)
@@ -178,16 +160,22 @@ class GroupLine:
     `number` is a generation, or a group epoch where the coordinator assigns.
     """
 
-    cluster_id: str
-    group_id: str
-    records: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    records: int = field(metadata=shown("records"))
     first: datetime
-    last: datetime
-    group_type: str
+    last: datetime = field(metadata=shown("last record", place=2))
+    group_type: str = field(metadata=shown("type"))
     number: int | None
     assignor: str | None
-    state: str
-    members: int
+    state: str = field(metadata=shown("state", place=1))
+    members: int = field(metadata=shown("members", place=1))
+
+    @property
+    @computed("assignor")
+    def named_assignor(self) -> str | None:
+        """The assignor, or that the server's default is one."""
+        return assignor_of(self.group_type, self.assignor, self.members)
 
     @property
     def key(self) -> GroupKey:
@@ -202,7 +190,7 @@ def overview(reader: Reader, within: Scope) -> tuple[GroupLine, ...]:
     query = steps(
         lasts=newest(
             condition,
-            "n.*, t.group_type, coalesce(t.generation, t.group_epoch) AS number, t.assignor, t.state, t.members, "
+            f"n.*, t.group_type, {NUMBER} AS number, t.assignor, t.state, t.members, "
             "row_number() OVER (PARTITION BY n.cluster_id, n.group_id ORDER BY t.snapshot_id DESC) AS place",
             counted,
         ),

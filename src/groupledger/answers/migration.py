@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import GROUP, shown
 from groupledger.answers.causes import DELETED, CauseKind, assigned_by
-from groupledger.answers.owners import spans
+from groupledger.answers.owners import owners_of
 from groupledger.answers.queries import CLASSIC, CONSUMER, group_of, matching, one_of, records, steps
 from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
 from groupledger.answers.states import recorded_states, states_of
@@ -198,14 +197,9 @@ def _change(
 def _unowned(reader: Reader, group: GroupKey, begin: datetime) -> list[_Stretch]:
     """Return stretches from then on in which a partition that had an owner had none; None: to the end of the record."""
     condition, values = matching("t.", cluster_id=group[0], group_id=group[1])
-    query = (
-        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, "
-        f"t.to_member_id, t.snapshot_id FROM current_ownership_changes t WHERE {condition} AND t.at >= :begin "
-        "ORDER BY 1, 2, 4, 7"
-    )
-    of_places = groupby(records(reader, query, begin=begin, **values), itemgetter("topic", "partition"))
-    owners = [span for _, of_one in of_places for span in spans((*group, None), (), list(of_one))]
-    return [(span.since, span.until) for span in owners if span.member_id is None and span.since is not None]
+    owners = owners_of(reader, group, f"{condition} AND t.at >= :begin", values | {"begin": begin})
+    spans = (span for _, of_one in owners for span in of_one)
+    return [(span.since, span.until) for span in spans if span.member_id is None and span.since is not None]
 
 
 # How groups were assigned over time: by whom, under which assignor, and by what kinds of members.

@@ -7,7 +7,7 @@ are ordered by offset, never by clock; the clock only says which of them came be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -18,6 +18,7 @@ from groupledger.answers.answer_columns import listed
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
+    NUMBER,
     SHARE,
     TopicLife,
     from_row,
@@ -25,8 +26,8 @@ from groupledger.answers.queries import (
     is_pattern,
     life_at,
     matching,
+    of_each,
     of_groups,
-    of_snapshots,
     one_of,
     records,
     steps,
@@ -39,7 +40,7 @@ from groupledger.core.wire.offsets_log import RecordKind, decode
 from groupledger.core.wire.records import CurrentMemberAssignment
 
 if TYPE_CHECKING:
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
     from groupledger.answers.scope import Known
     from groupledger.answers.states import SnapshotKey
 
@@ -259,7 +260,10 @@ def _with_members(reader: Reader, changes: dict[Holder, Sides], groups: dict[Gro
         for holder, sides in changes.items()
         if sides.last is not None
     ]
-    members, numbers = _members_of(reader, evidence), generations(reader, evidence)
+    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.host"
+    rows = of_each(reader, columns, "current_member_snapshots", evidence)
+    members = {(row["snapshot_id"], row["member_id"]): from_row(MemberIdentity, row) for row in rows}
+    numbers = generations(reader, evidence)
     owners = Counter(holder[:3] for holder in changes if holder[3] is not None)
     holdings = []
     for holder in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "", holder[3] or "")):
@@ -286,21 +290,9 @@ def _with_members(reader: Reader, changes: dict[Holder, Sides], groups: dict[Gro
 
 def generations(reader: Reader, evidence: Sequence[Record]) -> dict[SnapshotKey, int | None]:
     """Return the generation or group epoch of snapshots, by cluster, group and snapshot id."""
-    columns = "t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number"
-    return {
-        (*group_of(row), row["snapshot_id"]): row["number"]
-        for which, ids in of_snapshots("t.", evidence)
-        for row in records(reader, f"SELECT {columns} FROM current_group_snapshots t WHERE {which}", **ids)
-    }
-
-
-def _members_of(reader: Reader, evidence: Sequence[Record]) -> dict[tuple[str, str], MemberIdentity]:
-    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.host"
-    return {
-        (row["snapshot_id"], row["member_id"]): from_row(MemberIdentity, row)
-        for which, ids in of_snapshots("t.", evidence)
-        for row in records(reader, f"SELECT {columns} FROM current_member_snapshots t WHERE {which}", **ids)
-    }
+    columns = f"t.cluster_id, t.group_id, t.snapshot_id, {NUMBER} AS number"
+    rows = of_each(reader, columns, "current_group_snapshots", evidence)
+    return {(*group_of(row), row["snapshot_id"]): row["number"] for row in rows}
 
 
 def _or_away(reader: Reader, holding: Holding, groups: dict[GroupKey, _Group], at: datetime) -> Holding:
@@ -731,6 +723,22 @@ def spans(
             got = [None]
         lasting |= {member: OwnerSpan(*key, member, at, None, snapshot_id) for member in got}
     yield from lasting.values()
+
+
+PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
+"""The topic of a change `t` as an answer names it."""
+
+
+def owners_of(
+    reader: Reader, group: GroupKey, condition: str, values: Mapping[str, Value]
+) -> Iterator[tuple[NamedPartition, list[OwnerSpan]]]:
+    """Yield the partitions of one group, each with its owners one after another, by the changes `t` of a condition."""
+    query = (
+        f"SELECT {PLACE} AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, t.to_member_id, "
+        f"t.snapshot_id FROM current_ownership_changes t WHERE {condition} ORDER BY 1, 2, 4, 6 NULLS LAST, 7 NULLS LAST"
+    )
+    for place, of_one in groupby(records(reader, query, **values), itemgetter("topic", "partition")):
+        yield place, list(spans((*group, None), (), list(of_one)))
 
 
 def _named_span(

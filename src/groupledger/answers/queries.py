@@ -30,6 +30,8 @@ Query = tuple[str, dict[str, Value]]
 """SQL, and the values that it names."""
 GroupKey = tuple[str, str]
 """Cluster and group."""
+NUMBER = "coalesce(t.generation, t.group_epoch)"
+"""What a state `t` counts for: a generation, or a group epoch where the coordinator assigns."""
 MOST_ASKED = 1_000
 """Snapshots, or groups, that one query names."""
 _READS = re.compile(
@@ -181,6 +183,14 @@ def of_snapshots(prefix: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Que
         which, ids = one_of(f"{prefix}snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
         groups, named = one_of(f"{prefix}group_id", "group", sorted({row["group_id"] for row in some}))
         yield f"{groups} AND {which}", ids | named
+
+
+def of_each(
+    reader: Reader, columns: str, view: str, rows: Sequence[Mapping[str, Any]], order: str = ""
+) -> Iterator[Record]:
+    """Yield rows `t` of a view that are of these snapshots; `order` holds among those of one query."""
+    for which, named in of_snapshots("t.", rows):
+        yield from records(reader, f"SELECT {columns} FROM {view} t WHERE {which} {order}", **named)
 
 
 def steps(**named: str) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.queries import CLASSIC, group_of, records, steps
+from groupledger.answers.queries import group_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.states import of_generations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,8 +111,7 @@ def _both(within: Scope, scenario: str, columns: str) -> Query:
     return (
         f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM current_rebalances x "
         f"JOIN current_rebalances h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :recorded "
-        f"AND x.round = 1 AND h.round = 1 AND x.snapshot_kind = 'generation' AND x.members > 0 "
-        f"AND x.group_type = '{CLASSIC}'"
+        f"AND x.round = 1 AND h.round = 1 AND {of_generations('x.')}"
     ), values | {"scenario": scenario, "recorded": RECORDED}
 
 

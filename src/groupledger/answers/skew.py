@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
-from groupledger.answers.queries import from_row, of_snapshots, one_of, partitions, records, steps
+from groupledger.answers.queries import from_row, of_each, one_of, partitions, records, steps
 from groupledger.answers.scope import Ranking, Scope, scope, why_empty
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import ASSIGNED, loads, recorded_states
@@ -39,7 +39,7 @@ class Load:
     """What a member has. `weight` is None where no weights were given."""
 
     member_id: str = field(metadata=shown("member", named=True))
-    client_id: str | None
+    client_id: str | None = field(metadata=shown("client", detail=True))
     partitions: tuple[NamedPartition, ...] = field(metadata=shown("partitions", text=len))
     weight: float | None = field(metadata=shown("weight", optional=True))
 
@@ -290,14 +290,10 @@ def last_states(within: Scope) -> Query:
 def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
     """Return the members of these snapshots, in member order, by snapshot id."""
     found: dict[str, list[AssignedMember]] = {}
-    for which, ids in of_snapshots("t.", rows):
-        query = (
-            "SELECT t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded "
-            f"FROM current_member_snapshots t WHERE {which} ORDER BY t.snapshot_id, t.member_order"
-        )
-        for row in records(reader, query, **ids):
-            member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
-            found.setdefault(row["snapshot_id"], []).append(member)
+    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded"
+    for row in of_each(reader, columns, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order"):
+        member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
+        found.setdefault(row["snapshot_id"], []).append(member)
     return {snapshot: tuple(members) for snapshot, members in found.items()}
 
 

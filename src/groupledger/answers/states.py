@@ -7,11 +7,22 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from groupledger.answers.causes import Cause, GivenPartition, Moved, Side, TopicChanges, causes, moved, unowned
+from groupledger.answers.causes import (
+    GENERATION,
+    Cause,
+    GivenPartition,
+    Moved,
+    Side,
+    TopicChanges,
+    causes,
+    moved,
+    unowned,
+)
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
     MOST_ASKED,
+    NUMBER,
     TopicLife,
     from_row,
     group_of,
@@ -183,7 +194,7 @@ def states(
     asked, named = f"{of_groups} AND {which}", {**values, **ids}
     snapshots = records(
         reader,
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number, "
+        f"SELECT t.cluster_id, t.group_id, t.snapshot_id, {NUMBER} AS number, "
         "t.observed_at, t.assignor, t.group_type, t.complete, t.log_partition, t.offset, t.snapshot_kind, "
         "t.incarnation, t.shared_topics, t.subscribed_topics "
         f"FROM current_group_snapshots t WHERE {asked}",
@@ -269,7 +280,7 @@ may have several owners, or be known by its task alone."""
 _KEYS = "t.snapshot_id, t.cluster_id, t.group_id, t.offset, t.incarnation, t.observed_at, t.group_type, t.protocol_type"
 _COLUMNS = (
     f"{_KEYS}, t.snapshot_kind, t.state, t.complete, t.members, t.assignor, t.shared_topics, t.subscribed_topics, "
-    "coalesce(t.generation, t.group_epoch) AS number, t.target_epoch, t.previous_snapshot_id"
+    f"{NUMBER} AS number, t.target_epoch, t.previous_snapshot_id"
 )
 
 
@@ -446,7 +457,6 @@ _OF_STATE = (
     *("cluster_id", "group_id", "group_type", "incarnation", "offset", "snapshot_id", "previous_snapshot_id"),
     *("snapshot_kind", "state", "complete", "members", "assignor", "observed_at"),
 )
-_NUMBER = "coalesce(t.generation, t.group_epoch)"
 _EPOCH_COLUMNS = ", ".join(f"t.{name}" for name in _OF_STATE)
 
 
@@ -491,7 +501,7 @@ def rebalance_states(condition: str, of_classic: str = "true") -> str:
     `began_at`, `last_offset` and `records` are of all states of that part.
     """
     alone = (
-        f"SELECT {_EPOCH_COLUMNS}, {_NUMBER} AS number, t.observed_at AS began_at, t.offset AS last_offset, "
+        f"SELECT {_EPOCH_COLUMNS}, {NUMBER} AS number, t.observed_at AS began_at, t.offset AS last_offset, "
         "cast(1 AS BIGINT) AS records, true AS represents, t.previous_snapshot_id AS before_id "
         f"FROM current_group_snapshots t WHERE {condition} AND t.group_type = '{CLASSIC}' AND {of_classic}"
     )
@@ -516,7 +526,7 @@ def _of_epochs(condition: str) -> str:
     last_one = "last_value(CASE WHEN t.represents THEN t.snapshot_id END) IGNORE NULLS"
     part = f"{epoch}, t.part"
     return steps(
-        marked=f"SELECT {_EPOCH_COLUMNS}, {_NUMBER} AS own_number, t.target_epoch, t.group_epoch, CASE WHEN "
+        marked=f"SELECT {_EPOCH_COLUMNS}, {NUMBER} AS own_number, t.target_epoch, t.group_epoch, CASE WHEN "
         f"t.previous_snapshot_id <> lag(t.snapshot_id) OVER ({incarnation} {order}) THEN 1 ELSE 0 END AS anew "
         f"FROM current_group_snapshots t WHERE {condition} AND t.group_type <> '{CLASSIC}'",
         in_stretches=f"SELECT t.*, sum(t.anew) OVER ({incarnation} {order}) AS stretch FROM marked t",
@@ -540,6 +550,11 @@ def _of_epochs(condition: str) -> str:
         f"coalesce({last_one} OVER ({life} {order} {so_far} 1 PRECEDING), t.previous_of_first) END AS before_id "
         "FROM representing t",
     )
+
+
+def of_generations(prefix: str) -> str:
+    """Require a state that a rebalance of a classic group left, with members: no rewrite, and not its end."""
+    return f"{prefix}group_type = '{CLASSIC}' AND {prefix}snapshot_kind = '{GENERATION}' AND {prefix}members > 0"
 
 
 def cluster_of(reader: Reader, group_id: str, cluster: str | None = None) -> str:

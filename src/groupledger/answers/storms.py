@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, selected, shown
 from groupledger.answers.audit import CERTAIN, SAME, caused
-from groupledger.answers.queries import CLASSIC, by_group, from_row, group_of, one_of, records, steps
+from groupledger.answers.queries import CLASSIC, NUMBER, by_group, from_row, group_of, one_of, records, steps
 from groupledger.answers.reader import ingest_findings
 from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
 from groupledger.answers.spoken import OF_MEMBERS
@@ -103,11 +103,10 @@ def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
 def counted_rebalances(within: Scope) -> Query:
     """Select generations of classic groups, and the first fold of each epoch of others: neither rewrites nor births."""
     condition, values = within.where("t.")
-    number = "coalesce(t.generation, t.group_epoch)"
     within_group = "OVER (PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset)"
     query = steps(
         numbered="SELECT t.cluster_id, t.group_id, t.group_type, t.snapshot_id, t.previous_snapshot_id, t.observed_at, "
-        f"t.offset, {number} AS number, lag({number}) {within_group} AS number_before, t.snapshot_kind "
+        f"t.offset, {NUMBER} AS number, lag({NUMBER}) {within_group} AS number_before, t.snapshot_kind "
         f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED}",
         counted="SELECT r.* FROM numbered r WHERE r.number IS NOT NULL AND "
         "(r.number_before IS NULL OR r.number <> r.number_before)",

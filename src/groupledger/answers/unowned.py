@@ -24,8 +24,8 @@ from groupledger.answers.queries import (
     group_of,
     life_at,
     newest,
+    of_each,
     of_groups,
-    of_snapshots,
     one_of,
     records,
     steps,
@@ -623,7 +623,8 @@ class _Recorded:
         classic = {row["snapshot_id"] for row in rows if row["group_type"] == CLASSIC}
         self._owned: dict[str, dict[tuple[str, str], set[int]]] = {}
         self._assigned: dict[str, set[str]] = {}
-        for row in _members(reader, rows):
+        columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
+        for row in of_each(reader, columns, "current_member_snapshots", rows):
             snapshot_id = row["snapshot_id"]
             owned = self._owned.setdefault(snapshot_id, {})
             for entry in (*(row["recorded"] or ()), *(row["pending_revocation"] or ())):
@@ -652,12 +653,6 @@ class _Recorded:
             return frozenset()
         given = self._given.get(group_of(row), {}).items()
         return frozenset(topic_id for topic_id, offset in given if offset < row["offset"]) - assigned
-
-
-def _members(reader: Reader, rows: Sequence[Record]) -> Iterator[Record]:
-    columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
-    for which, named in of_snapshots("t.", rows):
-        yield from records(reader, f"SELECT {columns} FROM current_member_snapshots t WHERE {which}", **named)
 
 
 def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, int]]:

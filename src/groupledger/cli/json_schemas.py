@@ -70,8 +70,7 @@ def _status(*words: str) -> dict[str, Schema]:
 _LISTING = closed(total=NUMBER, rows=_ROWS)
 _HISTORY: Schema = {"patternProperties": {"^history of ": _LISTING}, "additionalProperties": False}
 _VIEWS = _list(closed(view=TEXT, comment=TEXT))
-_PAGES = closed(index=TEXT, pages=NUMBER, groups=NUMBER, findings=NUMBER, notes=_TEXTS)
-"""`report.html.written.WrittenReport`, which needs libraries for pictures."""
+_PAGES = {SPREAD: Printed("report.html.written.WrittenReport")}
 _SECONDS = _map({"type": "number"})
 _INGESTED: dict[str, Any] = {
     "run_id": TEXT,
