@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.explanation import rebalance
 from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance import rebalance
 from groupledger.cli import main
 from groupledger.core.history import TopicChange
 from groupledger.core.moments import from_millis

@@ -12,12 +12,11 @@ from groupledger.answers.explanation import explain
 from groupledger.answers.gauges import gauges
 from groupledger.answers.joins import joins
 from groupledger.answers.migration import migrations
-from groupledger.answers.owners import ownership
+from groupledger.answers.owners import ownership, partition_timeline
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope
 from groupledger.answers.spoken import in_short
 from groupledger.answers.storms import storms
-from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.core.history import LogRow, TopicChange, TopicHistory, fold_group
 from tests.answers.captured import TABLES, fact_rows, log_record_rows, topic_rows

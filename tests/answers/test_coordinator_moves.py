@@ -2,9 +2,9 @@
 
 import pytest
 
+from groupledger.answers.audit import caused
 from groupledger.answers.explanation import explain
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.timeline import timeline
 from tests.answers.histories import History, rows_of
 from tests.answers.ledgers import write

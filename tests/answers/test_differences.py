@@ -5,9 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.explanation import difference, scenario_difference
+from groupledger.answers.explanation import difference, rebalance, scenario_difference
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance import rebalance
 from groupledger.cli import main
 from groupledger.core.faults import Fault
 from groupledger.core.moments import point

@@ -6,11 +6,11 @@ from collections import Counter
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.audit import caused
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.joins import CHANGES, membership_changes
 from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.scope import RequestedScope, scope
 from groupledger.cli import main
 from groupledger.core.moments import bound

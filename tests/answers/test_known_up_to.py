@@ -6,8 +6,7 @@ import pytest
 
 from groupledger.answers.audit import audit
 from groupledger.answers.gauges import gauges
-from groupledger.answers.reach import known, newest
-from groupledger.answers.scope import RequestedScope
+from groupledger.answers.scope import RequestedScope, known, newest
 from groupledger.answers.unowned import unowned_partitions
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import COMMITTED, read_to

@@ -15,18 +15,15 @@ from groupledger.answers.audit import SAME, audit
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.explanation import INVALID, OF_NEIGHBOURS, difference, explain
 from groupledger.answers.gauges import gauges
-from groupledger.answers.generations import CLASSIC
 from groupledger.answers.group_owners import overview
 from groupledger.answers.joins import joins
-from groupledger.answers.owners import ownership
-from groupledger.answers.queries import partitions, records
+from groupledger.answers.owners import ownership, partition_timeline
+from groupledger.answers.queries import CLASSIC, lives_of, partitions, records
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope, gaps, scope
 from groupledger.answers.states import measured
 from groupledger.answers.storms import counted_rebalances, stickiness
-from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
-from groupledger.answers.topic_lives import lives_of
 from groupledger.answers.unowned import unowned as unowned_for_long
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.history import TopicHistory, fold_group

@@ -69,7 +69,7 @@ def test_partitions_taken_from_a_member_are_counted_by_block(reader):
 def test_every_partition_of_a_group_has_its_owners(reader):
     found = group_owners(reader, of_pay(), 10, 100)
     assert (found.partitions, found.changes) == (4, 10)
-    [last] = [each.spans for each in found.owners if each.place == ("a", 3)]
+    last = found.owners["a", 3]
     assert [(span.member_id, span.since, span.until) for span in last] == [
         ("m", at(1), at(2)),
         ("n", at(2), at(3)),
@@ -81,7 +81,7 @@ def test_every_partition_of_a_group_has_its_owners(reader):
 
 def test_the_end_of_a_period_is_the_end_of_its_changes(reader):
     found = group_owners(reader, of_pay(until=at(3)), 10, 100)
-    [last] = [each.spans for each in found.owners if each.place == ("a", 3)]
+    last = found.owners["a", 3]
     assert [(span.member_id, span.until) for span in last] == [("m", at(2)), ("n", None)]
 
 

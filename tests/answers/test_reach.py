@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from groupledger.answers.reach import known, newest, reaches
 from groupledger.answers.reader import LedgerReader
+from groupledger.answers.scope import known, newest, reaches
 from groupledger.core.faults import Fault
 from tests.answers.ledgers import MOMENT, write
 

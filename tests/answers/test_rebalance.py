@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.at_a_glance import clusters, coverage, findings, groups, history, quarantine, runs
-from groupledger.answers.explanation import explain
-from groupledger.answers.rebalance import moves, rebalance
+from groupledger.answers.explanation import explain, moves, rebalance
 from groupledger.cli import main
 from groupledger.core.faults import Fault
 from tests.answers.group_histories import history as states_of

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from deltalake import write_deltalake
 from pyarrow import parquet
 
-from groupledger.answers.weights import read_weights
+from groupledger.answers.skew import read_weights
 from groupledger.cli import main
 from groupledger.core.faults import Fault
 from tests.answers.group_histories import CLUSTER, history, listed, second, together

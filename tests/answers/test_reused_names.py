@@ -5,8 +5,7 @@ Times are those of a day on a real broker: a classic group reads a topic, which 
 
 import pytest
 
-from groupledger.answers.owners import ownership
-from groupledger.answers.tenures import partition_timeline
+from groupledger.answers.owners import ownership, partition_timeline
 from tests.answers.rows import at
 from tests.answers.test_ownership import change, listed
 

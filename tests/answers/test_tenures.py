@@ -6,9 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from groupledger.answers.owners import ownership
+from groupledger.answers.owners import ownership, partition_timeline
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.faults import Fault
 from tests.answers.histories import History, in_words, listed, rows_of

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.at_a_glance import Listing
-from groupledger.answers.rebalance import MemberMove, Rebalance, Result
+from groupledger.answers.explanation import MemberMove, Rebalance, Result
 from groupledger.cli import main
 from groupledger.cli.answers import LOWER_BOUND, WHY_EMPTY, as_json, print_answer
 from groupledger.cli.output import Output

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.answers.owners import Change, Holding, MemberIdentity, OwnershipAt
-from groupledger.answers.topic_lives import TopicLife
+from groupledger.answers.queries import TopicLife
 from groupledger.cli import main
 from groupledger.cli.output import Output
 from groupledger.cli.who import print_ownership

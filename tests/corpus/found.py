@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from groupledger.answers.audit import audit
-from groupledger.answers.generations import rebalance_states
+from groupledger.answers.audit import audit, caused
 from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance_causes import caused
 from groupledger.answers.scope import RequestedScope
+from groupledger.answers.states import rebalance_states
 from groupledger.core.history import LogRow, TopicHistory, fold_group
 from groupledger.core.wire.offsets_log import decode_key
 from tests.answers.captured import fact_rows, log_record_rows, topic_rows

@@ -8,22 +8,20 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from groupledger.answers import at_a_glance, reach
+from groupledger.answers import at_a_glance, scope
 from groupledger.answers.audit import audit
-from groupledger.answers.explanation import difference, explain, scenario_difference
+from groupledger.answers.explanation import difference, explain, rebalance, scenario_difference
 from groupledger.answers.gauges import gauges
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes
 from groupledger.answers.joins import joins, static_members
 from groupledger.answers.migration import migrations
-from groupledger.answers.owners import ownership
+from groupledger.answers.owners import ownership, partition_timeline
 from groupledger.answers.readiness import ready_for_consumer
-from groupledger.answers.rebalance import rebalance
 from groupledger.answers.recorded_history import group_hand_overs, group_log, recorded_history, recorded_members
 from groupledger.answers.replayed import replayed
 from groupledger.answers.scope import RequestedScope, Scope
 from groupledger.answers.skew import racks, skew
 from groupledger.answers.storms import stickiness, storms
-from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions, unowned_time
 from groupledger.answers.what_if import what_if
@@ -100,7 +98,7 @@ QUESTIONS = (
     _asked(group_log, "java-range", "dev", 2),
     _asked(recorded_members, "java-cooperative-sticky"),
     _asked(what_if, "java-cooperative-sticky", "dev", members=2, generation=8),
-    _asked(reach.newest),
+    _asked(scope.newest),
     _asked(overview, EVERYTHING),
     _asked(rebalances_over_time, EVERYTHING, [("dev", "java-sticky"), ("edge", "rc-new")], "minute"),
     _asked(hand_overs, JAVA, "second", 2),

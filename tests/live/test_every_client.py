@@ -22,8 +22,8 @@ from confluent_kafka import Consumer, ConsumerGroupState
 from confluent_kafka.admin import AdminClient
 
 from groupledger.answers import at_a_glance
+from groupledger.answers.explanation import rebalance
 from groupledger.answers.reader import LedgerReader
-from groupledger.answers.rebalance import rebalance
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.frames import LedgerFrames

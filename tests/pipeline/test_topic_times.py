@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from groupledger.answers.topic_lives import lives
+from groupledger.answers.queries import lives
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server import judgement
 from groupledger.core.assignors.server.judgement import WrittenTarget

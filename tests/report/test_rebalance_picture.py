@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from groupledger.answers.rebalance import MemberMove, Rebalance
+from groupledger.answers.explanation import MemberMove, Rebalance
 from groupledger.report.pictures import COLOURS, EMPTY, GAINED, GIVEN_UP, KEPT, cells, draw
 from tests.hostile_ids import RAW
 

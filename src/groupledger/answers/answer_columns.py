@@ -106,7 +106,9 @@ def details(value: Any) -> Iterable[tuple[str, object]]:
 
 
 def rows_in(answer: Any) -> tuple[type[Any], tuple[Any, ...]]:
-    """Return the kind of an answer's rows, and the rows."""
+    """Return the kind of an answer's rows, and the rows; a ranking has both."""
+    if hasattr(answer, "kind"):
+        return answer.kind, answer.groups
     [(name, kind)] = [(each.name, each.metadata[_ROWS]) for each in fields(answer) if _ROWS in each.metadata]
     return kind, getattr(answer, name)
 

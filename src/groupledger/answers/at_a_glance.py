@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.names import NO_RECORD, require_names, require_scenario, unknown_group
-from groupledger.answers.queries import matching, newest, records, rows_of, steps
-from groupledger.answers.scope import GAPS
+from groupledger.answers.queries import NUMBER, matching, newest, records, rows_of, steps
+from groupledger.answers.scope import GAPS, NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
 
@@ -92,7 +91,7 @@ def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
     one = steps(
         lasts=newest(
             condition,
-            "t.cluster_id, t.group_id, n.snapshots, t.group_type, coalesce(t.generation, t.group_epoch) AS "
+            f"t.cluster_id, t.group_id, n.snapshots, t.group_type, {NUMBER} AS "
             f"generation, {_ASSIGNOR}, t.state, t.members, t.observed_at, "
             "row_number() OVER (PARTITION BY t.cluster_id, t.group_id ORDER BY t.snapshot_id) AS first",
             ", count(*) AS snapshots",
@@ -137,7 +136,7 @@ def history(
         *("moves", "least_moves", "verdict", "algorithm", "offset"),
     )
     snapshots = (
-        "SELECT t.cluster_id, t.snapshot_id, t.incarnation, coalesce(t.generation, t.group_epoch) AS generation, "
+        f"SELECT t.cluster_id, t.snapshot_id, t.incarnation, {NUMBER} AS generation, "
         f"t.snapshot_kind, t.observed_at, t.state, {_ASSIGNOR}, r.protocol, t.members, r.moves, r.least_moves, "
         f"r.verdict, r.algorithm, t.offset FROM current_group_snapshots t LEFT JOIN ({results}) r "
         f"ON r.cluster_id = t.cluster_id AND r.snapshot_id = t.snapshot_id WHERE {condition}"
@@ -163,12 +162,11 @@ def findings(reader: Reader, limit: int, cluster: str | None = None, group_id: s
 def coverage(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:
     """List the gaps of the history, and topics without a listing. A gap is normal: it says what is not known."""
     shown = ("cluster_id", "group_id", "incarnation", "kind", "from_value", "to_value", "reason", "snapshot_id")
-    number = "coalesce(t.generation, t.group_epoch)"
     within = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.topic"
     of_topics = (
-        f"SELECT t.cluster_id, t.group_id, t.incarnation, {number} AS number, t.offset, t.snapshot_id, t.topic, "
+        f"SELECT t.cluster_id, t.group_id, t.incarnation, {NUMBER} AS number, t.offset, t.snapshot_id, t.topic, "
         f"count(*) OVER ({within}) AS n, row_number() OVER ({within} ORDER BY t.offset) AS first, "
-        f"max({number}) OVER ({within}) AS last FROM topics_not_listed t"
+        f"max({NUMBER}) OVER ({within}) AS last FROM topics_not_listed t"
     )
     reason = (
         "concat('topic ', t.topic, ' was in no topic listing at the time of ', cast(t.n AS STRING), "

@@ -8,15 +8,36 @@ from itertools import groupby, starmap
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
-from groupledger.answers.generations import CLASSIC
+from groupledger.answers.causes import StateChange, with_coordinators
 from groupledger.answers.joins import SharedId, shared_ids, takeovers
-from groupledger.answers.names import require_topics
-from groupledger.answers.queries import MOST_ASKED, by_group, from_row, group_of, of_snapshots, one_of, records, steps
+from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
+    MOST_ASKED,
+    SHARE,
+    by_group,
+    from_row,
+    group_of,
+    of_each,
+    of_snapshots,
+    one_of,
+    records,
+    steps,
+)
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.rebalance_causes import restless
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
-from groupledger.answers.states import ASSIGNED, BASELINE, CONSUMER, SHARE, TARGET, listings, loads, measured
-from groupledger.answers.unowned import describe, unowned
+from groupledger.answers.scope import Scope, gaps, require_topics, scope, why_empty
+from groupledger.answers.states import (
+    ASSIGNED,
+    BASELINE,
+    TARGET,
+    States,
+    listings,
+    loads,
+    measured,
+    of_generations,
+    states_of,
+)
+from groupledger.answers.unowned import PATIENCE, describe, unowned
 from groupledger.core.rebalance.findings import (
     BY_RECORDED,
     CLAIM_DIFFERS,
@@ -41,6 +62,120 @@ if TYPE_CHECKING:
     from groupledger.answers.states import MeasuredStates
     from groupledger.answers.unowned import Stretch
     from groupledger.core.rebalance.findings import Invariant
+
+
+GROUPS_ASKED = 100
+"""Groups whose results one query asks for: those of a group are ranked, wanted or not."""
+
+
+def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, StateChange]:
+    """Return the changes that led to rows of `current_group_snapshots`, by snapshot id.
+
+    A row needs cluster_id, group_id, group_type, snapshot_id and previous_snapshot_id.
+    """
+    names = ((row, row[name]) for row in rows for name in ("previous_snapshot_id", "snapshot_id"))
+    both = [{"group_id": row["group_id"], "snapshot_id": name} for row, name in names if name is not None]
+    known = states_of(reader, both, given=True)
+    known = known.with_results(_results(reader, known))
+    changes = []
+    for row in rows:
+        before, after = known.pair(*group_of(row), row["previous_snapshot_id"], row["snapshot_id"])
+        changes.append(StateChange(row["cluster_id"], before, after, known.causes(*group_of(row), before, after)))
+    return {each.after.snapshot_id: each for each in with_coordinators(reader, changes)}
+
+
+def _results(reader: Reader, known: States) -> Iterator[Record]:
+    """Return what our own run says of these states, and of others of their groups between them, in few queries."""
+    by_group: dict[str, list[datetime]] = {}
+    for (_, group, _), side in known.sides.items():
+        by_group.setdefault(group, []).append(side.at)
+    groups = sorted(by_group)
+    for begin in range(0, len(groups), GROUPS_ASKED):
+        some = groups[begin : begin + GROUPS_ASKED]
+        of_groups, values = one_of("t.group_id", "group", some)
+        moments = [at for group in some for at in by_group[group]]
+        yield from records(
+            reader,
+            "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "
+            f"FROM current_rebalances t WHERE {of_groups} AND t.scenario = :scenario AND t.round = 1 "
+            "AND t.observed_at >= :first AND t.observed_at <= :last",
+            **(values | {"scenario": BASELINE, "first": min(moments), "last": max(moments)}),
+        )
+
+
+# Groups that rebalance again and again while nothing that the log holds of their members changes.
+
+RESTLESS = 5
+"""Generations in a row before which nothing changed. One follows where a cooperative rebalance withholds partitions,
+two where subscriptions differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restless:
+    """Generations in a row before which nothing changed, none longer than `PATIENCE` after the last.
+
+    `findings`: what else was found in these records, the most frequent first.
+    """
+
+    cluster_id: str
+    group_id: str
+    generations: tuple[Record, ...]
+    findings: tuple[tuple[str, int], ...] = ()
+
+
+def restless(reader: Reader, of_records: Query) -> Iterator[Restless]:
+    """Find every such run, in order of cluster, group and offset. Of classic groups: others count epochs."""
+    runs, values = _runs(of_records)
+    rows = records(reader, f"SELECT * FROM ({runs}) r ORDER BY r.cluster_id, r.group_id, r.offset", **values)
+    if not rows:
+        return
+    causes = caused(reader, rows)
+    for (cluster, group, _), of_run in groupby(rows, lambda row: (row["cluster_id"], row["group_id"], row["run"])):
+        for quiet, same in groupby(of_run, lambda row: causes[row["snapshot_id"]].is_quiet):
+            generations = tuple(same)
+            if quiet and len(generations) >= RESTLESS:
+                yield Restless(cluster, group, generations, _findings(reader, generations))
+
+
+def _runs(recorded: Query) -> Query:
+    """Select generations in long runs of one number of members, with gaps of no more than `PATIENCE`."""
+    of_records, values = recorded
+    group = "PARTITION BY g.cluster_id, g.group_id, g.incarnation ORDER BY g.offset"
+    query = steps(
+        beside="SELECT g.cluster_id, g.group_id, g.group_type, g.members, g.snapshot_id, g.previous_snapshot_id, "
+        f"g.number, g.observed_at, g.offset, lag(g.members) OVER ({group}) AS members_before, "
+        f"lag(g.observed_at) OVER ({group}) AS at_before FROM ({of_records}) g "
+        f"WHERE {of_generations('g.')}",
+        cut="SELECT b.*, CASE WHEN b.members = b.members_before AND b.observed_at <= b.at_before + INTERVAL "
+        f"'{int(PATIENCE.total_seconds())} seconds' THEN 0 ELSE 1 END AS begins FROM beside b",
+        numbered="SELECT c.*, sum(c.begins) OVER (PARTITION BY c.cluster_id, c.group_id ORDER BY c.offset) AS run "
+        "FROM cut c",
+        counted="SELECT n.*, count(*) OVER (PARTITION BY n.cluster_id, n.group_id, n.run) AS generations "
+        "FROM numbered n",
+        long_runs="SELECT k.cluster_id, k.group_id, k.group_type, k.run, k.snapshot_id, k.previous_snapshot_id, "
+        f"k.number, k.observed_at, k.offset FROM counted k WHERE k.generations >= {RESTLESS}",
+    )
+    return query, values
+
+
+def _findings(reader: Reader, generations: Sequence[Record]) -> tuple[tuple[str, int], ...]:
+    """Count the records that have each finding, by its code."""
+    cluster, group = generations[0]["cluster_id"], generations[0]["group_id"]
+    codes, named = one_of("v.code", "code", BY_RECORDED)
+    rows = records(
+        reader,
+        f"SELECT v.code, count(DISTINCT v.snapshot_id) AS n FROM ({ingest_findings()}) v "
+        "WHERE v.cluster_id = :cluster_id AND v.group_id = :group_id AND v.offset >= :begins AND v.offset <= :ends "
+        f"AND v.severity <> 'info' AND {codes} GROUP BY v.code",
+        cluster_id=cluster,
+        group_id=group,
+        begins=generations[0]["offset"],
+        ends=generations[-1]["offset"],
+        **named,
+    )
+    order = list(BY_RECORDED)
+    counted = ((row["code"], row["n"]) for row in rows)
+    return tuple(sorted(counted, key=lambda pair: (-pair[1], order.index(pair[0]))))
 
 
 OTHERS_NAMED = 3
@@ -398,11 +533,10 @@ def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneve
         "WHERE g.total = b.total AND g.most = b.most AND g.least = b.least AND g.owners = b.owners ORDER BY 1"
     )
     rows = records(reader, as_many, **(values | of_period.within.of_groups("m.")[1]))
-    columns = "m.snapshot_id, m.recorded, m.target, m.pending_revocation"
+    columns = "t.snapshot_id, t.recorded, t.target, t.pending_revocation"
     on_the_way = {
         row["snapshot_id"]
-        for which, ids in of_snapshots("m.", rows)
-        for row in records(reader, f"SELECT {columns} FROM current_member_snapshots m WHERE {which}", **ids)
+        for row in of_each(reader, columns, "current_member_snapshots", rows)
         if _places(row["recorded"]) != _places(row["target"]) or _places(row["pending_revocation"])
     }
     return [row["snapshot_id"] for row in rows if row["snapshot_id"] not in on_the_way]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
 from groupledger.answers.queries import group_of, newest, records
-from groupledger.answers.reach import known, recorded_spans
-from groupledger.answers.scope import scope
+from groupledger.answers.scope import known, recorded_spans, scope
 from groupledger.answers.storms import counted_rebalances, rebalances_compared
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.protocol.recorded import CONSUMERS

@@ -2,46 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.queries import from_row, newest, of_snapshots, one_of, partitions, records, steps
-from groupledger.answers.states import ASSIGNED, loads, recorded, recorded_states
+from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
+from groupledger.answers.owners import PLACE, owners_of
+from groupledger.answers.queries import NUMBER, from_row, newest, one_of, records, steps
+from groupledger.answers.spoken import assignor_of
+from groupledger.answers.states import loads, recorded
 from groupledger.answers.storms import counted_rebalances
-from groupledger.answers.tenures import spans
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record
+    from groupledger.answers.owners import OwnerSpan
+    from groupledger.answers.queries import GroupKey, NamedPartition, Reader
     from groupledger.answers.scope import Scope
-    from groupledger.answers.tenures import OwnerSpan
-
-
-_PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionOwners:
-    """The owners of a partition, one after another."""
-
-    place: NamedPartition
-    spans: tuple[OwnerSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOwners:
-    """How many partitions the record of a group has; their owners, unless that are too many.
+    """How many partitions the record of a group has; the owners of each, in turn, unless that are too many.
 
     `names`: member id -> the instance id, which outlives a restart; other members are not in it.
     """
 
     partitions: int
     changes: int
-    owners: tuple[PartitionOwners, ...] | None
+    owners: Mapping[NamedPartition, Sequence[OwnerSpan]] | None
     names: dict[str, str]
 
 
@@ -61,25 +51,17 @@ def group_owners(reader: Reader, of_group: Scope, most_partitions: int, most_cha
     condition, values = of_group.of_groups("t.")
     if of_group.until is not None:
         condition, values = f"{condition} AND t.at < :until", values | {"until": of_group.until}
-    changes = f"FROM current_ownership_changes t WHERE {condition} AND (t.topic IS NOT NULL OR t.topic_id IS NOT NULL)"
-    places = f"SELECT {_PLACE} AS topic, t.partition, count(*) AS n {changes} GROUP BY {_PLACE}, t.partition"
+    condition += " AND (t.topic IS NOT NULL OR t.topic_id IS NOT NULL)"
+    changes = f"FROM current_ownership_changes t WHERE {condition}"
+    places = f"SELECT {PLACE} AS topic, t.partition, count(*) AS n {changes} GROUP BY {PLACE}, t.partition"
     [counted] = records(
         reader, f"SELECT count(*) AS places, coalesce(sum(p.n), 0) AS changes FROM ({places}) p", **values
     )
     if counted["places"] > most_partitions or counted["changes"] > most_changes:
         return GroupOwners(counted["places"], int(counted["changes"]), None, {})
-    rows = records(
-        reader,
-        f"SELECT {_PLACE} AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, t.to_member_id, "
-        f"t.snapshot_id {changes} ORDER BY 1, 2, 4, 6 NULLS LAST, 7 NULLS LAST",
-        **values,
-    )
-    key = of_group.cluster or "", of_group.group or "", None
-    owners = tuple(
-        PartitionOwners(place, tuple(spans(key, (), list(of_one))))
-        for place, of_one in groupby(rows, lambda row: (row["topic"], row["partition"]))
-    )
-    return GroupOwners(counted["places"], int(counted["changes"]), owners, _names(reader, of_group))
+    owners = owners_of(reader, (of_group.cluster or "", of_group.group or ""), condition, values)
+    names = _names(reader, of_group)
+    return GroupOwners(counted["places"], int(counted["changes"]), dict(owners), names)
 
 
 def _names(reader: Reader, of_group: Scope) -> dict[str, str]:
@@ -160,9 +142,9 @@ def hand_overs(reader: Reader, of_group: Scope, unit: str, block: int) -> tuple[
     at = f"date_trunc('{unit}', t.at)"
     rows = records(
         reader,
-        f"SELECT {_PLACE} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
+        f"SELECT {PLACE} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
         f"FROM current_ownership_changes t WHERE {condition} AND t.from_member_id IS NOT NULL "
-        f"GROUP BY {_PLACE}, {number}, {at} ORDER BY 1, 2, 3",
+        f"GROUP BY {PLACE}, {number}, {at} ORDER BY 1, 2, 3",
         **values,
     )
     return tuple(Counted((row["topic"], str(row["number"])), row["moment"], row["n"]) for row in rows)
@@ -178,16 +160,22 @@ class GroupLine:
     `number` is a generation, or a group epoch where the coordinator assigns.
     """
 
-    cluster_id: str
-    group_id: str
-    records: int
+    cluster_id: str = field(metadata=CLUSTER)
+    group_id: str = field(metadata=GROUP)
+    records: int = field(metadata=shown("records"))
     first: datetime
-    last: datetime
-    group_type: str
+    last: datetime = field(metadata=shown("last record", place=2))
+    group_type: str = field(metadata=shown("type"))
     number: int | None
     assignor: str | None
-    state: str
-    members: int
+    state: str = field(metadata=shown("state", place=1))
+    members: int = field(metadata=shown("members", place=1))
+
+    @property
+    @computed("assignor")
+    def named_assignor(self) -> str | None:
+        """The assignor, or that the server's default is one."""
+        return assignor_of(self.group_type, self.assignor, self.members)
 
     @property
     def key(self) -> GroupKey:
@@ -202,44 +190,10 @@ def overview(reader: Reader, within: Scope) -> tuple[GroupLine, ...]:
     query = steps(
         lasts=newest(
             condition,
-            "n.*, t.group_type, coalesce(t.generation, t.group_epoch) AS number, t.assignor, t.state, t.members, "
+            f"n.*, t.group_type, {NUMBER} AS number, t.assignor, t.state, t.members, "
             "row_number() OVER (PARTITION BY n.cluster_id, n.group_id ORDER BY t.snapshot_id DESC) AS place",
             counted,
         ),
         lines="SELECT l.* FROM lasts l WHERE l.place = 1 ORDER BY l.records DESC, l.cluster_id, l.group_id",
     )
     return tuple(from_row(GroupLine, row) for row in records(reader, query, **values))
-
-
-# The last assignment of each group in a period: who has which partitions.
-
-
-@dataclass(frozen=True, slots=True)
-class AssignedMember:
-    """A member and the partitions recorded for it."""
-
-    member_id: str
-    client_id: str | None
-    group_instance_id: str | None
-    rack_id: str | None
-    partitions: tuple[NamedPartition, ...]
-
-
-def last_states(within: Scope) -> Query:
-    """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
-    query, values = recorded_states(within)
-    return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
-
-
-def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
-    """Return the members of these snapshots, in member order, by snapshot id."""
-    found: dict[str, list[AssignedMember]] = {}
-    for which, ids in of_snapshots("t.", rows):
-        query = (
-            "SELECT t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded "
-            f"FROM current_member_snapshots t WHERE {which} ORDER BY t.snapshot_id, t.member_order"
-        )
-        for row in records(reader, query, **ids):
-            member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
-            found.setdefault(row["snapshot_id"], []).append(member)
-    return {snapshot: tuple(members) for snapshot, members in found.items()}

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.queries import group_of, one_of, records, steps
-from groupledger.answers.scope import Scope, any_record, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, Scope, any_record, gaps, scope, why_empty
 from groupledger.answers.states import recorded, recorded_states
 from groupledger.core.text import length, stretch
 
@@ -83,14 +83,7 @@ class GroupJoins:
         return self.joined + self.gone + self.restarted
 
 
-@dataclass(frozen=True, slots=True)
-class Joins:
-    """The groups with most changes first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[GroupJoins, ...] = field(metadata=listed(GroupJoins))
-    total: int
-    notes: tuple[str, ...]
+Joins = Annotated[Ranking[GroupJoins], "The groups with most changes first; `total` counts those left off."]
 
 
 def joins(reader: Reader, asked: RequestedScope, limit: int) -> Joins:
@@ -103,7 +96,7 @@ def joins(reader: Reader, asked: RequestedScope, limit: int) -> Joins:
     ]
     found.sort(key=lambda each: (-each.changes, each.cluster_id, each.group_id))
     why = () if found else (why_empty(reader, within, with_members=NO_CHANGE),)
-    return Joins(within, tuple(found[:limit]), len(found), why + gaps(reader, within))
+    return Ranking(GroupJoins, within, tuple(found[:limit]), len(found), why + gaps(reader, within))
 
 
 def _group(key: GroupKey, changes: Sequence[MembershipChange]) -> GroupJoins:

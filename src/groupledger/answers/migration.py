@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import groupby, pairwise
-from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from groupledger.answers.answer_columns import GROUP, listed, shown
-from groupledger.answers.causes import DELETED, CauseKind
-from groupledger.answers.generations import CLASSIC, assigned_by
-from groupledger.answers.queries import group_of, matching, one_of, records, steps
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
-from groupledger.answers.states import CONSUMER, recorded_states, states_of
-from groupledger.answers.tenures import spans
+from groupledger.answers.answer_columns import GROUP, shown
+from groupledger.answers.causes import DELETED, CauseKind, assigned_by
+from groupledger.answers.owners import owners_of
+from groupledger.answers.queries import CLASSIC, CONSUMER, group_of, matching, one_of, records, steps
+from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
+from groupledger.answers.states import recorded_states, states_of
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
@@ -86,14 +84,10 @@ class Migration:
     both_kinds: tuple[BothKinds, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Migrations:
-    """Those under way first, then the stopped ones, those that went back, and the finished; `total` counts all."""
-
-    scope: Scope
-    groups: tuple[Migration, ...] = field(metadata=listed(Migration))
-    total: int
-    notes: tuple[str, ...]
+Migrations = Annotated[
+    Ranking[Migration],
+    "Those under way first, then the stopped ones, those that went back, and the finished; `total` counts all.",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +113,7 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     sides = states_of(reader, [row for stage in changes for row in (stage.before, stage.first) if row is not None])
     groups = tuple(_migration(reader, each, sides) for each in found[:limit])
     why = () if found else (why_empty(reader, within, with_members=NONE_CHANGED),)
-    return Migrations(within, groups, len(found), why + gaps(reader, within))
+    return Ranking(Migration, within, groups, len(found), why + gaps(reader, within))
 
 
 NONE_CHANGED = "every group was assigned in one way all through this period, and none has members of both kinds"
@@ -203,14 +197,9 @@ def _change(
 def _unowned(reader: Reader, group: GroupKey, begin: datetime) -> list[_Stretch]:
     """Return stretches from then on in which a partition that had an owner had none; None: to the end of the record."""
     condition, values = matching("t.", cluster_id=group[0], group_id=group[1])
-    query = (
-        "SELECT coalesce(t.topic, t.topic_id) AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, "
-        f"t.to_member_id, t.snapshot_id FROM current_ownership_changes t WHERE {condition} AND t.at >= :begin "
-        "ORDER BY 1, 2, 4, 7"
-    )
-    of_places = groupby(records(reader, query, begin=begin, **values), itemgetter("topic", "partition"))
-    owners = [span for _, of_one in of_places for span in spans((*group, None), (), list(of_one))]
-    return [(span.since, span.until) for span in owners if span.member_id is None and span.since is not None]
+    owners = owners_of(reader, group, f"{condition} AND t.at >= :begin", values | {"begin": begin})
+    spans = (span for _, of_one in owners for span in of_one)
+    return [(span.since, span.until) for span in spans if span.member_id is None and span.since is not None]
 
 
 # How groups were assigned over time: by whom, under which assignor, and by what kinds of members.

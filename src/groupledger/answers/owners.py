@@ -7,37 +7,41 @@ are ordered by offset, never by clock; the clock only says which of them came be
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.names import require_names, unknown_topic
+from groupledger.answers.answer_columns import listed
 from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
+    NUMBER,
+    SHARE,
+    TopicLife,
     from_row,
     group_of,
     is_pattern,
+    life_at,
     matching,
+    of_each,
     of_groups,
-    of_snapshots,
     one_of,
     records,
     steps,
+    topic_lives,
 )
-from groupledger.answers.reach import reaches
-from groupledger.answers.states import CONSUMER, SHARE
-from groupledger.answers.topic_lives import TopicLife, life_at, topic_lives
-from groupledger.core.moments import iso
+from groupledger.answers.scope import known, reaches, require_names, unknown_topic
+from groupledger.core.moments import EPOCH, iso
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import RecordKind, decode
 from groupledger.core.wire.records import CurrentMemberAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
+    from groupledger.answers.scope import Known
     from groupledger.answers.states import SnapshotKey
 
 
@@ -256,7 +260,10 @@ def _with_members(reader: Reader, changes: dict[Holder, Sides], groups: dict[Gro
         for holder, sides in changes.items()
         if sides.last is not None
     ]
-    members, numbers = _members_of(reader, evidence), generations(reader, evidence)
+    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.host"
+    rows = of_each(reader, columns, "current_member_snapshots", evidence)
+    members = {(row["snapshot_id"], row["member_id"]): from_row(MemberIdentity, row) for row in rows}
+    numbers = generations(reader, evidence)
     owners = Counter(holder[:3] for holder in changes if holder[3] is not None)
     holdings = []
     for holder in sorted(changes, key=lambda holder: (*holder[:2], holder[2] or "", holder[3] or "")):
@@ -283,21 +290,9 @@ def _with_members(reader: Reader, changes: dict[Holder, Sides], groups: dict[Gro
 
 def generations(reader: Reader, evidence: Sequence[Record]) -> dict[SnapshotKey, int | None]:
     """Return the generation or group epoch of snapshots, by cluster, group and snapshot id."""
-    columns = "t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number"
-    return {
-        (*group_of(row), row["snapshot_id"]): row["number"]
-        for which, ids in of_snapshots("t.", evidence)
-        for row in records(reader, f"SELECT {columns} FROM current_group_snapshots t WHERE {which}", **ids)
-    }
-
-
-def _members_of(reader: Reader, evidence: Sequence[Record]) -> dict[tuple[str, str], MemberIdentity]:
-    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.host"
-    return {
-        (row["snapshot_id"], row["member_id"]): from_row(MemberIdentity, row)
-        for which, ids in of_snapshots("t.", evidence)
-        for row in records(reader, f"SELECT {columns} FROM current_member_snapshots t WHERE {which}", **ids)
-    }
+    columns = f"t.cluster_id, t.group_id, t.snapshot_id, {NUMBER} AS number"
+    rows = of_each(reader, columns, "current_group_snapshots", evidence)
+    return {(*group_of(row), row["snapshot_id"]): row["number"] for row in rows}
 
 
 def _or_away(reader: Reader, holding: Holding, groups: dict[GroupKey, _Group], at: datetime) -> Holding:
@@ -602,3 +597,164 @@ def away(instance: str | None, member: str, since: datetime) -> str:
         f"{instance} left for now at {iso(since)} (member epoch -2): {member} keeps its partitions, and nobody reads "
         "them until it comes back or its session ends"
     )
+
+
+# The owners of one partition over time, in each group: one after another, or, where that is allowed, side by side.
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerSpan:
+    """A stretch of time in which a member had the partition; None: nobody of the group.
+
+    `since` is None where the record does not reach back to it, `until` where it lasts to the end of what was asked.
+    `snapshot_id` and `generation` are of the state that began it, None where that is not in the record.
+    """
+
+    cluster_id: str
+    group_id: str
+    topic_id: str | None
+    member_id: str | None
+    since: datetime | None
+    until: datetime | None
+    snapshot_id: str | None = None
+    generation: int | None = None
+    known_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTimeline:
+    """The owners of a partition between two moments, by group, in order of time; `left_off` older changes are not here.
+
+    `notes` say why there is nothing.
+    """
+
+    topic: str
+    partition: int
+    since: datetime | None
+    until: datetime
+    spans: tuple[OwnerSpan, ...] = field(metadata=listed(OwnerSpan))
+    left_off: int
+    notes: tuple[str, ...]
+
+
+def partition_timeline(
+    reader: Reader,
+    topic: str,
+    partition: int,
+    until: datetime,
+    since: datetime | None = None,
+    cluster: str | None = None,
+    group: str | None = None,
+    limit: int = 50,
+) -> PartitionTimeline:
+    """List who had the partition from one moment (None: the beginning) to another, in all groups or those like `group`.
+
+    Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
+    """
+    lives = topic_lives(reader, topic, cluster)
+    asked = Changes(reader, *changes_of(topic, partition, until, lives, cluster, group))
+    rows, total = asked.between(since or EPOCH, until, limit)
+    held = ownership(reader, topic, partition, since, cluster, group).holdings if since and total == len(rows) else ()
+    of_groups = _spans(held, rows)
+    spans = sorted((span for of_one in of_groups for span in _named_span(of_one, lives, until)), key=_order)
+    notes = []
+    if not spans:
+        require_names(reader, cluster, group)
+        changed = asked.any()
+        if not lives and not changed:
+            raise unknown_topic(reader, topic, cluster)
+        never = never_assigned(topic, partition, group)
+        notes = [f"nobody is known to have had {topic}-{partition} in that time" if changed else never]
+        for name, (begins, ends) in reaches(reader, []).items():
+            notes.append(f"the ledger knows cluster {name} from {iso(begins)} to {iso(ends)}")
+    numbered = tuple(_with_numbers(reader, spans, known(reader, cluster), until))
+    return PartitionTimeline(topic, partition, since, until, numbered, total - len(rows), tuple(notes))
+
+
+def _with_numbers(reader: Reader, spans: Sequence[OwnerSpan], read: Known, until: datetime) -> Iterator[OwnerSpan]:
+    """Add the generation of the state that began each; limit those without an end to what is known of their cluster."""
+    evidence = {(span.group_id, span.snapshot_id) for span in spans if span.snapshot_id is not None}
+    found = generations(reader, [{"group_id": group, "snapshot_id": name} for group, name in sorted(evidence)])
+    for span in spans:
+        known_until = min(until, read.of(span.cluster_id, span.since or EPOCH)) if span.until is None else None
+        number = found.get((span.cluster_id, span.group_id, span.snapshot_id or ""))
+        yield replace(span, known_until=known_until, generation=number)
+
+
+def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[OwnerSpan]]:
+    """Make spans of what was held at the beginning and of each change, of one group and topic after another."""
+    keys = ("cluster_id", "group_id", "life")
+    begun: dict[tuple[str, str, str | None], list[OwnerSpan]] = {}
+    for each in held:
+        life = None if each.is_by_name else each.topic_id
+        begun.setdefault((each.cluster_id, each.group_id, life), []).extend(_begun(each, life))
+    changes = {key: list(some) for key, some in groupby(rows, itemgetter(*keys))}
+    for key in {**begun, **changes}:
+        yield list(spans(key, begun.get(key, []), changes.get(key, [])))
+
+
+def _begun(holding: Holding, life: str | None) -> Iterator[OwnerSpan]:
+    """Turn the holding into a span that has no end yet; none if it is not known who had the partition."""
+    last, member = holding.last, holding.member
+    if member is not None or (last is not None and holding.is_nobody):
+        owner, began = None if member is None else member.member_id, None if last is None else last.snapshot_id
+        yield OwnerSpan(holding.cluster_id, holding.group_id, life, owner, holding.since, None, began)
+
+
+def spans(
+    key: tuple[str, str, str | None], begun: Sequence[OwnerSpan], changes: Sequence[Record]
+) -> Iterator[OwnerSpan]:
+    """Make the spans of one group and topic id from its changes in order of offset; what lasts has no end.
+
+    A member that loses the partition had it since `held_since`, where no change before it says more. Nobody has it from
+    when the last owner loses it until another gets it; what was before the first change is not known.
+    """
+    lasting = {span.member_id: span for span in begun}
+    for _, together in groupby(changes, itemgetter("offset")):
+        rows = list(together)
+        at, snapshot_id = rows[0]["at"], rows[0]["snapshot_id"]
+        for lost in sorted({row["from_member_id"] for row in rows} - {None}):
+            since = next(row["held_since"] for row in rows if row["from_member_id"] == lost)
+            yield replace(lasting.pop(lost, OwnerSpan(*key, lost, since, None)), until=at)
+        got = sorted({row["to_member_id"] for row in rows} - {None})
+        if got and None in lasting:
+            yield replace(lasting.pop(None), until=at)
+        if not got and not lasting:
+            got = [None]
+        lasting |= {member: OwnerSpan(*key, member, at, None, snapshot_id) for member in got}
+    yield from lasting.values()
+
+
+PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
+"""The topic of a change `t` as an answer names it."""
+
+
+def owners_of(
+    reader: Reader, group: GroupKey, condition: str, values: Mapping[str, Value]
+) -> Iterator[tuple[NamedPartition, list[OwnerSpan]]]:
+    """Yield the partitions of one group, each with its owners one after another, by the changes `t` of a condition."""
+    query = (
+        f"SELECT {PLACE} AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, t.to_member_id, "
+        f"t.snapshot_id FROM current_ownership_changes t WHERE {condition} ORDER BY 1, 2, 4, 6 NULLS LAST, 7 NULLS LAST"
+    )
+    for place, of_one in groupby(records(reader, query, **values), itemgetter("topic", "partition")):
+        yield place, list(spans((*group, None), (), list(of_one)))
+
+
+def _named_span(
+    spans_of_one: Sequence[OwnerSpan], lives: tuple[TopicLife, ...], until: datetime
+) -> Iterator[OwnerSpan]:
+    """Add the id of the topic that the name meant, if the log gives none and it can be inferred."""
+    lost = {span.until for span in spans_of_one if span.member_id is not None}
+    for span in spans_of_one:
+        topic_id = span.topic_id
+        if topic_id is None and span.since is not None:
+            held, is_new = (span.since, span.until or until), span.member_id is None or span.since not in lost
+            topic_id = life_of(lives, span.cluster_id, held, handed_over=not is_new)
+        yield replace(span, topic_id=topic_id)
+
+
+def _order(span: OwnerSpan) -> tuple[str, str, str, datetime, bool, datetime, str]:
+    since, until = span.since or EPOCH, span.until or datetime.max.replace(tzinfo=EPOCH.tzinfo)
+    life = span.topic_id or ""
+    return span.cluster_id, span.group_id, life, since, span.until is None, until, span.member_id or ""

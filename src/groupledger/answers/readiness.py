@@ -8,24 +8,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
+from groupledger.answers.audit import restless
 from groupledger.answers.causes import DELETED
-from groupledger.answers.generations import CLASSIC
 from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
     MOST_ASKED,
     by_group,
     from_row,
     group_of,
+    life_at,
+    lives_of,
     newest,
-    of_snapshots,
+    of_each,
     one_of,
     partitions,
     records,
 )
-from groupledger.answers.rebalance_causes import restless
 from groupledger.answers.scope import Scope, scope, why_empty
-from groupledger.answers.states import CONSUMER, recorded
+from groupledger.answers.states import recorded
 from groupledger.answers.storms import busy
-from groupledger.answers.topic_lives import life_at, lives_of
 from groupledger.core import obstacles as c
 from groupledger.core.assignors.server.across_conversion import Converted, GroupBefore, MemberBefore
 from groupledger.core.obstacles import BY_CODE, Readiness
@@ -285,15 +287,11 @@ def members_of(reader: Reader, rows: Sequence[Record]) -> dict[str, list[Record]
     """Return the members of these snapshots in JoinGroup order, by snapshot id, with the topics they subscribe to."""
     shared = {row["snapshot_id"]: row["shared_topics"] for row in rows}
     found: dict[str, list[Record]] = {}
-    for which, values in of_snapshots("t.", rows):
-        query = (
-            "SELECT t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.subscription_version, t.topics, "
-            f"t.user_data, t.recorded FROM current_member_snapshots t WHERE {which} ORDER BY t.snapshot_id, "
-            "t.member_order"
-        )
-        for row in records(reader, query, **values):
-            topics = row["topics"] if row["topics"] is not None else shared[row["snapshot_id"]]
-            found.setdefault(row["snapshot_id"], []).append(row | {"topics": topics})
+    columns = "t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.subscription_version, t.topics, "
+    columns += "t.user_data, t.recorded"
+    for row in of_each(reader, columns, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order"):
+        topics = row["topics"] if row["topics"] is not None else shared[row["snapshot_id"]]
+        found.setdefault(row["snapshot_id"], []).append(row | {"topics": topics})
     return found
 
 

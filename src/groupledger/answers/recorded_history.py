@@ -8,11 +8,9 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import cluster_of
-from groupledger.answers.names import commits_left_out
 from groupledger.answers.queries import matching, one_of, records
-from groupledger.answers.scope import RequestedScope, scope
-from groupledger.answers.states import BEGINS_LATE
+from groupledger.answers.scope import RequestedScope, commits_left_out, scope
+from groupledger.answers.states import BEGINS_LATE, cluster_of
 from groupledger.core.faults import Fault
 from groupledger.core.history.fold_rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, as_tuples
 from groupledger.core.history.group_log import read_group_log

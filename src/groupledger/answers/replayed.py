@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, listed, shown
 from groupledger.answers.answer_columns import computed as column
-from groupledger.answers.generations import CLASSIC
 from groupledger.answers.queries import group_of, records, steps
 from groupledger.answers.scope import Scope, gaps, scope, why_empty
 from groupledger.answers.spoken import numbered
+from groupledger.answers.states import of_generations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -170,8 +170,7 @@ def _both(within: Scope, scenario: str, columns: str, among: str) -> Query:
     return (
         f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM {among} x "
         f"JOIN {among} h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :recorded "
-        f"AND x.round = 1 AND h.round = 1 AND x.snapshot_kind = 'generation' AND x.members > 0 "
-        f"AND x.group_type = '{CLASSIC}'"
+        f"AND x.round = 1 AND h.round = 1 AND {of_generations('x.')}"
     ), values | {"scenario": scenario, "recorded": RECORDED}
 
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, listed, shown
-from groupledger.answers.group_owners import assigned, last_states
-from groupledger.answers.queries import from_row, one_of, records, steps
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
+from groupledger.answers.queries import from_row, of_each, one_of, partitions, records, steps
+from groupledger.answers.scope import Ranking, Scope, scope, why_empty
 from groupledger.answers.spoken import spans
-from groupledger.answers.states import loads
+from groupledger.answers.states import ASSIGNED, loads, recorded_states
+from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.group_owners import AssignedMember
-    from groupledger.answers.queries import NamedPartition, Reader, Record
+    import pyarrow as pa
+
+    from groupledger.answers.queries import NamedPartition, Query, Reader, Record
     from groupledger.answers.scope import RequestedScope
 
 
@@ -36,7 +39,7 @@ class Load:
     """What a member has. `weight` is None where no weights were given."""
 
     member_id: str = field(metadata=shown("member", named=True))
-    client_id: str | None
+    client_id: str | None = field(metadata=shown("client", detail=True))
     partitions: tuple[NamedPartition, ...] = field(metadata=shown("partitions", text=len))
     weight: float | None = field(metadata=shown("weight", optional=True))
 
@@ -69,14 +72,7 @@ class Skew:
     loads: tuple[Load, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Skews:
-    """The most uneven groups first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[Skew, ...] = field(metadata=listed(Skew))
-    total: int
-    notes: tuple[str, ...]
+Skews = Annotated[Ranking[Skew], "The most uneven groups first; `total` counts those left off."]
 
 
 def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | None = None) -> Skews:
@@ -101,7 +97,7 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
         )
     )
     notes = () if found else (why_empty(reader, within.from_the_beginning, with_members=NO_MEMBERS_NOW),)
-    return Skews(within, tuple(found[:limit]), total, notes)
+    return Ranking(Skew, within, tuple(found[:limit]), total, notes)
 
 
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
@@ -185,14 +181,9 @@ class RackShare:
         return self.local / (self.local + self.remote)
 
 
-@dataclass(frozen=True, slots=True)
-class RackShares:
-    """The groups with the least local share first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[RackShare, ...] = field(metadata=listed(RackShare))
-    total: int
-    notes: tuple[str, ...]
+RackShares = Annotated[
+    Ranking[RackShare], "The groups with the least local share first; `total` counts those left off."
+]
 
 
 def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
@@ -207,7 +198,7 @@ def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
         key=lambda each: (each.share, -each.remote, each.cluster_id, each.group_id),
     )
     why = () if found else (NO_REPLICAS if rows else why_empty(reader, within.from_the_beginning, NO_RACKS),)
-    return RackShares(within, tuple(found[:limit]), len(found), why)
+    return Ranking(RackShare, within, tuple(found[:limit]), len(found), why)
 
 
 def _in_racks(reader: Reader, within: Scope) -> list[Record]:
@@ -274,3 +265,96 @@ def _racks_of(
     if of_topic is None or partition >= len(of_topic):
         return set()
     return {each for each in of_topic[partition] or () if each}
+
+
+# The last assignment of each group in a period: who has which partitions.
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedMember:
+    """A member and the partitions recorded for it."""
+
+    member_id: str
+    client_id: str | None
+    group_instance_id: str | None
+    rack_id: str | None
+    partitions: tuple[NamedPartition, ...]
+
+
+def last_states(within: Scope) -> Query:
+    """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
+    query, values = recorded_states(within)
+    return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
+
+
+def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
+    """Return the members of these snapshots, in member order, by snapshot id."""
+    found: dict[str, list[AssignedMember]] = {}
+    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded"
+    for row in of_each(reader, columns, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order"):
+        member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
+        found.setdefault(row["snapshot_id"], []).append(member)
+    return {snapshot: tuple(members) for snapshot, members in found.items()}
+
+
+# What each partition weighs (lag, bytes a second, ...), from a file that somebody names.
+
+KEYS = ("topic", "partition")
+
+
+def read_weights(name: str) -> dict[NamedPartition, float]:
+    """Read a CSV file with a header, a Parquet file or a Delta table: columns topic, partition and one number.
+
+    Raises Fault("BAD_WEIGHTS") for another file, for a partition named twice, and for a value that is no weight.
+    """
+    import pyarrow as pa
+
+    try:
+        table = _table(Path(name))
+    except (OSError, pa.ArrowException, ImportError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _fault(name, f"cannot be read: {said}") from error
+    others = [column for column in table.schema.names if column not in KEYS]
+    if len(others) != 1 or not set(KEYS) <= set(table.schema.names):
+        raise _fault(name, f"has the columns {', '.join(table.schema.names)}")
+    found: dict[NamedPartition, float] = {}
+    for topic, number, weight in zip(*(table[column].to_pylist() for column in (*KEYS, *others)), strict=True):
+        place = f"{topic}-{number}"
+        if not isinstance(topic, str) or not isinstance(number, int):
+            raise _fault(name, f"names a partition {place}")
+        if not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
+            raise _fault(name, f"gives {place} the {others[0]} {weight}")
+        if (topic, number) in found:
+            raise _fault(name, f"names {place} twice")
+        found[topic, number] = float(weight)
+    return found
+
+
+def _table(path: Path) -> pa.Table:
+    import pyarrow as pa
+
+    if path.is_dir():
+        from deltalake import DeltaTable, QueryBuilder
+        from deltalake.exceptions import DeltaError
+
+        try:
+            engine = QueryBuilder()
+            engine.register("weights", DeltaTable(str(path)))
+            return pa.RecordBatchReader.from_stream(engine.execute("SELECT * FROM weights")).read_all()
+        except DeltaError as error:
+            raise OSError(str(error)) from error
+    if path.suffix == ".parquet":
+        from pyarrow.parquet import ParquetFile  # read_table would import pandas, and so would Delta's own reader
+
+        with ParquetFile(path) as file:
+            return file.read()
+    from pyarrow import csv
+
+    return csv.read_csv(path, convert_options=csv.ConvertOptions(column_types={"topic": pa.string()}))
+
+
+def _fault(name: str, what: str) -> Fault:
+    expected = "expected the columns topic, partition and one number that is not negative, a row a partition"
+    return Fault(
+        "BAD_WEIGHTS", f"{name} {what}; {expected} (CSV with a header, .parquet, or the folder of a Delta table)"
+    )

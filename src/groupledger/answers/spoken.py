@@ -10,7 +10,7 @@ from groupledger.core.text import common_start, shortened
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from groupledger.answers.causes import Cause
+    from groupledger.answers.causes import Cause, Moved
     from groupledger.answers.queries import NamedPartition
 
 NOBODY = "(nobody)"
@@ -97,6 +97,19 @@ def spans(places: Iterable[NamedPartition]) -> str:
     for topic, number in sorted(places):
         numbers.setdefault(topic, []).append(number)
     return " ".join(f"{topic}:{_runs(found)}" for topic, found in numbers.items()) or "-"
+
+
+OF_PAIRS = ("from", "to", "partitions", "which")
+"""The columns of what moved from one member to another."""
+
+
+def pairs(moved: Iterable[Moved]) -> dict[tuple[str, str], list[NamedPartition]]:
+    """Gather the partitions that moved by the two members."""
+    found: dict[tuple[str, str], list[NamedPartition]] = {}
+    for each in moved:
+        pair = each.from_member_id or NOBODY, each.to_member_id or NOBODY
+        found.setdefault(pair, []).append((each.topic, each.partition))
+    return found
 
 
 def _runs(numbers: Sequence[int]) -> str:

@@ -5,23 +5,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.causes import (
+    GENERATION,
     Cause,
-    CauseKind,
+    GivenPartition,
     Moved,
     Side,
-    TopicFindings,
+    TopicChanges,
     causes,
     moved,
-    partition_count,
     unowned,
 )
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import MOST_ASKED, from_row, group_of, matching, one_of, records, steps
-from groupledger.answers.topic_lives import TopicLife, life_at, lives_of
+from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
+    MOST_ASKED,
+    NUMBER,
+    TopicLife,
+    from_row,
+    group_of,
+    life_at,
+    lives_of,
+    matching,
+    one_of,
+    records,
+    steps,
+)
+from groupledger.answers.scope import unknown_group
+from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
@@ -181,7 +194,7 @@ def states(
     asked, named = f"{of_groups} AND {which}", {**values, **ids}
     snapshots = records(
         reader,
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, coalesce(t.generation, t.group_epoch) AS number, "
+        f"SELECT t.cluster_id, t.group_id, t.snapshot_id, {NUMBER} AS number, "
         "t.observed_at, t.assignor, t.group_type, t.complete, t.log_partition, t.offset, t.snapshot_kind, "
         "t.incarnation, t.shared_topics, t.subscribed_topics "
         f"FROM current_group_snapshots t WHERE {asked}",
@@ -253,10 +266,8 @@ def _side(row: Record, members: list[Record]) -> Side:
 # In joins the smaller side comes first: the engine in delta-rs keeps that one in memory, unless it takes the other for
 # smaller. Of lists that were taken apart it has no size to go by.
 
-CONSUMER = "consumer"
 RECORDED, TARGET = "recorded", "target"
 """Columns of a member: what it has, and what it is to have."""
-SHARE = "share"
 BEGINS_LATE = "history-begins-late"
 """A gap of a group's history (`core.history.fold_rows`, which loads the fold)."""
 ASSIGNED = (
@@ -269,7 +280,7 @@ may have several owners, or be known by its task alone."""
 _KEYS = "t.snapshot_id, t.cluster_id, t.group_id, t.offset, t.incarnation, t.observed_at, t.group_type, t.protocol_type"
 _COLUMNS = (
     f"{_KEYS}, t.snapshot_kind, t.state, t.complete, t.members, t.assignor, t.shared_topics, t.subscribed_topics, "
-    "coalesce(t.generation, t.group_epoch) AS number, t.target_epoch, t.previous_snapshot_id"
+    f"{NUMBER} AS number, t.target_epoch, t.previous_snapshot_id"
 )
 
 
@@ -432,250 +443,226 @@ def begun_late(reader: Reader, snapshot_ids: Iterable[str]) -> set[str]:
     return {row["snapshot_id"] for row in records(reader, query, **named)}
 
 
-# What became of topics between two states of a group.
+# The snapshots of a generation (or group epoch), and which of them represents the rebalance.
 #
-# The records come first: partitions that were never assigned before, topics that are no longer assigned, topic ids. A
-# topic listing is of the time of an ingest, so a change that it shows may be older, or not yet have reached the group:
-# it confirms what the records show, and is otherwise a possible cause. That a topic is listed for the first time is
-# none.
+# A record of a classic group is a rebalance by itself. A group that its coordinator assigns writes many records in an
+# epoch. Of these the last one before a member left represents the rebalance: a member that leaves gives up its
+# partitions before the log records the next epoch. A static member that comes back does so within the epoch: from there
+# on the states are separate, as a rewrite of a classic generation is, and the next epoch begins from them. And a
+# coordinator may begin the next epoch before it has made a target for one: what was recorded in it counts as part of
+# the next epoch that has a target.
 
-_DELETED, _REPLACED, _CREATED = "listed as gone", "listed with another id", "listed again"
-_GROWN = "listed with more partitions"
-
-
-class GivenPartition(NamedTuple):
-    """A partition that a member of the group has had: `offset` is that of the first record that gave it to one."""
-
-    topic: str | None
-    topic_id: str | None
-    partition: int
-    offset: int
+GENERATIONS_NAMED = 12
+_OF_STATE = (
+    *("cluster_id", "group_id", "group_type", "incarnation", "offset", "snapshot_id", "previous_snapshot_id"),
+    *("snapshot_kind", "state", "complete", "members", "assignor", "observed_at"),
+)
+_EPOCH_COLUMNS = ", ".join(f"t.{name}" for name in _OF_STATE)
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
-    """A change that a listing of `at` shows: the topic had been as before since `after`, by a listing, too."""
+class OtherRebalance:
+    """Another rebalance to the same generation: of an earlier incarnation, of the other type, or a rewrite."""
 
-    what: str
-    after: datetime
-    at: datetime
+    snapshot_id: str
+    offset: int
+    observed_at: datetime
+    group_type: str
+    incarnation: int
+    snapshot_kind: str
 
-    def __str__(self) -> str:
-        return f"{self.what} at {iso(self.at)}, as it was before since {iso(self.after)}"
 
+class Selection(NamedTuple):
+    """Which rebalance of a group is meant; nothing: the last one.
 
-class _Topic(NamedTuple):
-    """The partitions of a topic that members had and have, by which topic ids, and those that any had earlier.
-
-    `known_earlier`: whether members had partitions of any topic of that name.
+    `at`: the one in force then, that is the last one recorded up to that time. `offset`: the one that the record at
+    this offset of the group's log partition led to.
     """
 
-    had: set[int]
-    has: set[int]
-    ids_before: set[str]
-    ids_after: set[str]
-    earlier: set[int]
-    known_earlier: bool
+    generation: int | None = None
+    incarnation: int | None = None
+    at: datetime | None = None
+    offset: int | None = None
 
 
-class TopicChanges:
-    """The topics of two neighbouring states. A group that comes from nothing shows nothing of topics."""
+class Selected(NamedTuple):
+    """The state that represents the rebalance, the other states with its number, and other rebalances to that."""
 
-    def __init__(
-        self,
-        before: Side,
-        after: Side,
-        lives: Mapping[str, tuple[TopicLife, ...]],
-        given: Sequence[GivenPartition],
-    ) -> None:
-        """Take topics by name, with how they were listed; an id that the ledger has no name for stands for itself."""
-        self._before, self._after, self._lives, self._given = before, after, lives, given
-        self._names = {life.topic_id: topic for topic, some in lives.items() for life in some if life.topic_id}
-        entries = [entry for side in (before, after) for row in side.members for entry in _entries(row)]
-        self._names |= {entry["topic_id"]: entry["topic"] for entry in entries if entry["topic"] is not None}
-        # A classic group's records have no topic ids: those of its rows are from listings.
-        self._has_ids = CLASSIC not in (before.group_type, after.group_type)
-        self._sure: list[Cause] = []
-        self._possible: list[Cause] = []
-        self._guesses: list[Cause] = []
-        self._late: list[str] = []
-
-    def findings(self) -> TopicFindings:
-        """Return what the records show, and changes that listings show where they may have led to the state."""
-        given_again = 0
-        same = self._before.topics == self._after.topics
-        for name, topic in self._topics():
-            was, is_now = name in self._before.topics, name in self._after.topics
-            if was:
-                given_again += len((topic.has - topic.had) & topic.earlier)
-            if (was and is_now) or (same and name.startswith("id:")):
-                self._of_subscribed(name, topic)
-            elif was and topic.had:
-                self._of_dropped(name)
-            elif is_now:
-                self._of_found(name)
-        sure, possible, guesses = map(tuple, (self._sure, self._possible, self._guesses))
-        return TopicFindings(sure, possible, guesses, given_again, tuple(self._late))
-
-    def _topics(self) -> Iterator[tuple[str, _Topic]]:
-        if not all(side.members and side.complete for side in (self._before, self._after)):
-            return
-        before, after = self._assigned(self._before), self._assigned(self._after)
-        given: dict[str, list[GivenPartition]] = {}
-        for each in self._given:
-            if each.offset <= self._before.offset:
-                given.setdefault(self._name(each.topic, each.topic_id), []).append(each)
-        nothing: tuple[set[int], set[str]] = (set(), set())
-        for name in sorted(before.keys() | after.keys() | self._before.topics | self._after.topics):
-            (had, ids_before), (has, ids_after) = before.get(name, nothing), after.get(name, nothing)
-            of_name = given.get(name, [])
-            same = [
-                each
-                for each in of_name
-                if not (self._has_ids and ids_after) or each.topic_id is None or each.topic_id in ids_after
-            ]
-            earlier = {each.partition for each in same} | (had if not ids_before or ids_before & ids_after else set())
-            yield name, _Topic(had, has, ids_before, ids_after, earlier, bool(had or of_name))
-
-    def _name(self, topic: str | None, topic_id: str | None) -> str:
-        return topic or self._names.get(topic_id or "") or f"id:{topic_id}"
-
-    def _assigned(self, side: Side) -> dict[str, tuple[set[int], set[str]]]:
-        """Return the partitions that members have or are to get, and the topic ids, by topic."""
-        found: dict[str, tuple[set[int], set[str]]] = {}
-        for entry in (entry for row in side.members for entry in _entries(row)):
-            numbers, ids = found.setdefault(self._name(entry["topic"], entry["topic_id"]), (set(), set()))
-            numbers.update(entry["partitions"])
-            ids.update([entry["topic_id"]] if self._has_ids and entry["topic_id"] is not None else [])
-        return found
-
-    def _of_subscribed(self, name: str, topic: _Topic) -> None:
-        """Return the cause in a topic that members subscribed to before, and still do."""
-        if topic.has and topic.ids_after and topic.known_earlier and not topic.earlier:
-            text = f"topic {name} was deleted and made again: it has another id"
-            self._sure.append(Cause(CauseKind.TOPIC_MADE_AGAIN, name, text))
-        elif topic.has and not topic.earlier:
-            self._of_first(name, topic)
-        elif topic.has and not topic.had:
-            # A cooperative leader may have withheld all of a topic that has few partitions.
-            if not self._after.is_cooperative or self._within(name, _CREATED) is not None:
-                text = f"topic {name} is assigned again: nobody had any of its partitions"
-                self._sure.append(Cause(CauseKind.TOPIC_APPEARED, name, text))
-        elif topic.has:
-            self._of_assigned(name, topic)
-        elif topic.had:
-            self._of_vanished(name)
-
-    def _of_first(self, name: str, topic: _Topic) -> None:
-        """Return the cause in a topic without earlier owners: a new one, unless the leader did not know it."""
-        text = f"topic {name} is assigned for the first time, with {partition_count(len(topic.has))}"
-        if self._listed_before(name) is not None:
-            self._late.append(f"{text}; it was listed before")
-        elif self._has_ids or self._within(name, _CREATED) is not None:
-            self._sure.append(Cause(CauseKind.TOPIC_APPEARED, name, f"{text}; it was subscribed to before"))
-        else:
-            text = f"topic {name} is new: it is assigned for the first time (or the leader had not known it)"
-            self._guess(CauseKind.TOPIC_APPEARED, name, text)
-
-    def _of_assigned(self, name: str, topic: _Topic) -> None:
-        """Return the cause in a topic of which members had and have partitions."""
-        was, now = max(topic.earlier) + 1, max(topic.has) + 1
-        listed = self._within(name, _REPLACED, _DELETED)
-        if listed is not None and not topic.ids_after:
-            self._perhaps(CauseKind.TOPIC_MADE_AGAIN, name, "was deleted and made again", listed)
-        elif was < now:
-            self._of_more(name, was, now)
-
-    def _of_more(self, name: str, was: int, now: int) -> None:
-        """More partitions than any state before had: new ones, unless a leader left them out of all of those."""
-        text = f"topic {name} went from {partition_count(was)} to {now}"
-        listed = self._listed_before(name)
-        if listed is not None and listed.partition_count >= now:
-            self._late.append(f"partitions of topic {name} from {was} on are assigned for the first time")
-            if any(life.partition_count < now for life in self._lives[name] if life.since < listed.since):
-                why = f"listed with {listed.partition_count} since {iso(listed.since)}, and assigned only now"
-                self._guess(CauseKind.PARTITIONS_ADDED, name, f"{text} ({why})")
-        elif self._has_ids or self._within(name, _GROWN) is not None:
-            self._sure.append(Cause(CauseKind.PARTITIONS_ADDED, name, text))
-        elif not self._same_members:
-            what = f"went from {partition_count(was)} to {now}"
-            known = self._later(name, _GROWN) or "or the leader before had left them out"
-            self._perhaps(CauseKind.PARTITIONS_ADDED, name, what, known)
-        elif self._begins_with_withheld:
-            self._guess(
-                CauseKind.PARTITIONS_ADDED, name, f"{text} (or the state before, the first known, withheld them)"
-            )
-        else:
-            self._sure.append(Cause(CauseKind.PARTITIONS_ADDED, name, text))
-
-    @property
-    def _same_members(self) -> bool:
-        names = ({row["member_id"] for row in side.members} for side in (self._before, self._after))
-        return next(names) == next(names)
-
-    @property
-    def _begins_with_withheld(self) -> bool:
-        """Whether the state before is the first that the ledger has, and may have withheld partitions."""
-        is_first = all(each.offset >= self._before.offset for each in self._given)
-        return is_first and self._before.is_cooperative and len(self._before.members) > 1
-
-    def _of_vanished(self, name: str) -> None:
-        """Return the cause in a topic of which no member has a partition any more."""
-        if self._within(name, _DELETED, _REPLACED) is not None:
-            self._sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
-            return
-        listed = self._later(name, _DELETED, _REPLACED)
-        gone = "was deleted: nobody has any of its partitions any more"
-        if listed is not None:
-            self._perhaps(CauseKind.TOPIC_DELETED, name, gone, listed)
-        else:
-            # A cooperative leader may withhold all of a topic that has few partitions, and a leader may not know one.
-            self._guess(CauseKind.TOPIC_DELETED, name, f"topic {name} {gone} (or the leader left it out)")
-
-    def _of_dropped(self, name: str) -> None:
-        """Return the cause in a topic without subscribers: clients with a pattern drop one that is deleted."""
-        if self._within(name, _DELETED, _REPLACED) is not None:
-            self._sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
-        elif (listed := self._later(name, _DELETED, _REPLACED)) is not None:
-            self._perhaps(CauseKind.TOPIC_DELETED, name, "was deleted", listed)
-
-    def _of_found(self, name: str) -> None:
-        """Return the cause in a topic without earlier subscribers: patterns find one that is made again."""
-        listed = self._within(name, _CREATED, _REPLACED) or self._later(name, _CREATED, _REPLACED)
-        if listed is not None:
-            self._perhaps(CauseKind.TOPIC_MADE_AGAIN, name, "was made again", listed)
-
-    def _perhaps(self, kind: CauseKind, name: str, what: str, why: _Listed | str) -> None:
-        self._possible.append(Cause(kind, name, f"possibly: topic {name} {what} ({why})", possible=True))
-
-    def _guess(self, kind: CauseKind, name: str, text: str) -> None:
-        self._guesses.append(Cause(kind, name, f"possibly: {text}", possible=True))
-
-    def _listed_before(self, name: str) -> TopicLife | None:
-        """Return the topic as it was listed at the time of the state before."""
-        return life_at(self._lives.get(name, ()), self._before.at)
-
-    def _within(self, name: str, *what: str) -> _Listed | None:
-        """Return the first such change that was listed between the two records."""
-        return next((each for each in self._listed(name, what) if self._before.at < each.at <= self._after.at), None)
-
-    def _later(self, name: str, *what: str) -> _Listed | None:
-        """Return the first such change that was listed after them, and may have come between them."""
-        return next((each for each in self._listed(name, what) if each.after < self._after.at < each.at), None)
-
-    def _listed(self, name: str, what: tuple[str, ...]) -> Iterator[_Listed]:
-        lives = self._lives.get(name, ())
-        found = []
-        for one, other in zip_longest(lives, lives[1:]):
-            if one.until is not None and (other is None or one.until < other.since):
-                found.append(_Listed(_DELETED, one.since, one.until))
-                found += [_Listed(_CREATED, one.until, other.since)] if other is not None else []
-            elif other is not None and None not in (ids := (one.topic_id, other.topic_id)) and len(set(ids)) > 1:
-                found.append(_Listed(_REPLACED, one.since, other.since))
-            elif other is not None and one.partition_count < other.partition_count:
-                found.append(_Listed(_GROWN, one.since, other.since))
-        return (each for each in found if each.what in what)
+    chosen: Record
+    same_number: list[Record]
+    others: tuple[OtherRebalance, ...]
 
 
-def _entries(row: Record) -> list[Mapping[str, Any]]:
-    return [*(row["recorded"] or ()), *(row.get("target") or ())]
+def rebalance_states(condition: str, of_classic: str = "true") -> str:
+    """Select the states `t` that a condition holds for; of classic groups only those that meet another one, too.
+
+    `number`: the generation or epoch that a state counts for; `represents`: whether it is the one that represents it,
+    or the part of it that begins when a static member came back. Then `before_id` is the state that it began from.
+    `began_at`, `last_offset` and `records` are of all states of that part.
+    """
+    alone = (
+        f"SELECT {_EPOCH_COLUMNS}, {NUMBER} AS number, t.observed_at AS began_at, t.offset AS last_offset, "
+        "cast(1 AS BIGINT) AS records, true AS represents, t.previous_snapshot_id AS before_id "
+        f"FROM current_group_snapshots t WHERE {condition} AND t.group_type = '{CLASSIC}' AND {of_classic}"
+    )
+    return f"{alone} UNION ALL SELECT * FROM ({_of_epochs(condition)}) t"
+
+
+def _of_epochs(condition: str) -> str:
+    """Select the same of groups that their coordinator assigns, which write several states in an epoch.
+
+    A group that was converted and came back has several stretches: in each, the state before is one of these, but for
+    the first. `counts`: the state was recorded when its epoch had a target. Kafka before 4.1 makes no target for the
+    epoch in which the last member leaves, so an empty state counts as well, unless the next one is empty, too: then the
+    last member was just leaving. `follows`: the state is not from before the target; `whole`: nor has it fewer members
+    than one before it. Where it is so again within the epoch, a static member came back: a `part` begins.
+    """
+    incarnation = "PARTITION BY t.cluster_id, t.group_id, t.incarnation, t.group_type"
+    life = f"{incarnation}, t.stretch"
+    epoch = f"{life}, coalesce(t.number, -1)"
+    order = "ORDER BY t.offset, t.snapshot_id"
+    so_far, onward = ("ROWS BETWEEN UNBOUNDED PRECEDING AND", "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING")
+    next_number = f"min(CASE WHEN t.counts THEN t.own_number END) OVER ({life} {order} {onward})"
+    last_one = "last_value(CASE WHEN t.represents THEN t.snapshot_id END) IGNORE NULLS"
+    part = f"{epoch}, t.part"
+    return steps(
+        marked=f"SELECT {_EPOCH_COLUMNS}, {NUMBER} AS own_number, t.target_epoch, t.group_epoch, CASE WHEN "
+        f"t.previous_snapshot_id <> lag(t.snapshot_id) OVER ({incarnation} {order}) THEN 1 ELSE 0 END AS anew "
+        f"FROM current_group_snapshots t WHERE {condition} AND t.group_type <> '{CLASSIC}'",
+        in_stretches=f"SELECT t.*, sum(t.anew) OVER ({incarnation} {order}) AS stretch FROM marked t",
+        counting=f"SELECT {_EPOCH_COLUMNS}, t.stretch, t.own_number, coalesce(t.target_epoch = t.group_epoch, false) "
+        f"OR (t.members = 0 AND coalesce(lead(t.members) OVER ({life} {order}), 1) > 0) AS counts "
+        "FROM in_stretches t",
+        numbered=f"SELECT {_EPOCH_COLUMNS}, t.stretch, t.counts, coalesce({next_number}, t.own_number) AS number "
+        "FROM counting t",
+        following=f"SELECT t.*, t.counts OR NOT max(t.counts) OVER ({epoch}) AS follows, "
+        f"first_value(t.previous_snapshot_id) OVER ({epoch} {order}) AS previous_of_first FROM numbered t",
+        whole=f"SELECT t.*, t.follows AND t.members = max(t.members) OVER ({epoch}, t.follows {order} "
+        f"{so_far} CURRENT ROW) AS whole FROM following t",
+        returned=f"SELECT t.*, CASE WHEN t.whole AND NOT lag(t.whole) OVER ({epoch}, t.follows {order}) THEN 1 ELSE 0 "
+        "END AS returns FROM whole t",
+        in_parts=f"SELECT t.*, sum(t.returns) OVER ({epoch} {order}) AS part FROM returned t",
+        representing=f"SELECT t.*, t.offset = max(CASE WHEN t.whole THEN t.offset END) OVER ({part}) AS represents, "
+        f"first_value(t.observed_at) OVER ({part} {order}) AS began_at, "
+        f"max(t.offset) OVER ({part}) AS last_offset, count(*) OVER ({part}) AS records FROM in_parts t",
+        of_epochs=f"SELECT {_EPOCH_COLUMNS}, t.number, t.began_at, t.last_offset, t.records, t.represents, "
+        "CASE WHEN t.part > 0 OR t.previous_of_first IS NOT NULL THEN "
+        f"coalesce({last_one} OVER ({life} {order} {so_far} 1 PRECEDING), t.previous_of_first) END AS before_id "
+        "FROM representing t",
+    )
+
+
+def of_generations(prefix: str) -> str:
+    """Require a state that a rebalance of a classic group left, with members: no rewrite, and not its end."""
+    return f"{prefix}group_type = '{CLASSIC}' AND {prefix}snapshot_kind = '{GENERATION}' AND {prefix}members > 0"
+
+
+def cluster_of(reader: Reader, group_id: str, cluster: str | None = None) -> str:
+    """Return the cluster of the group. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; AMBIGUOUS_GROUP for several."""
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
+    return _only([row["cluster_id"] for row in records(reader, query, **values)], reader, group_id, cluster)
+
+
+def _only(clusters: Iterable[str], reader: Reader, group_id: str, cluster: str | None) -> str:
+    """Return the one cluster in which a group was found."""
+    found = sorted(set(clusters))
+    if not found:
+        raise unknown_group(reader, group_id, cluster)
+    if len(found) > 1:
+        text = f"group {group_id!r} is in clusters {', '.join(found)}: choose one (--cluster)"
+        raise Fault("AMBIGUOUS_GROUP", text)
+    return found[0]
+
+
+def snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation: int | None) -> list[Record]:
+    """Return the snapshots of a generation, or of the last one, in order of position, as `rebalance_states` has them.
+
+    An epoch that got no target counts as part of the next one. Raises Fault: as `cluster_of`, UNKNOWN_GENERATION.
+
+    With the last snapshot in each cluster: so it takes one query, whatever there is.
+    """
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    back = "OVER (PARTITION BY q.cluster_id ORDER BY q.offset DESC, q.snapshot_id DESC)"
+    every = (
+        f"SELECT q.*, row_number() {back} AS back, first_value(q.number) {back} AS newest "
+        f"FROM ({rebalance_states(condition)}) q"
+    )
+    wanted: dict[str, Value] = {} if generation is None else {"number": generation}
+    asked = f"q.back = 1 OR q.number = {'q.newest' if generation is None else ':number'}"
+    rows = records(reader, f"SELECT q.* FROM ({every}) q WHERE {asked} ORDER BY q.offset", **values, **wanted)
+    _only((row["cluster_id"] for row in rows), reader, group_id, cluster)
+    number = rows[-1]["number"] if generation is None else generation
+    if number is None:  # a deleted group has none any more
+        return rows[-1:]
+    found = [row for row in rows if row["number"] == number]
+    if not found:
+        distinct = f"SELECT DISTINCT q.number FROM ({rebalance_states(condition)}) q WHERE q.number IS NOT NULL"
+        numbers = records(reader, f"{distinct} ORDER BY 1 DESC LIMIT {GENERATIONS_NAMED}", **values)
+        last_known = ", ".join(str(row["number"]) for row in reversed(numbers))
+        text = f"group {group_id!r} has no generation {number} in this ledger; last known: {last_known}"
+        raise Fault("UNKNOWN_GENERATION", text)
+    return found
+
+
+def choose(found: Sequence[Record]) -> Record:
+    """Choose the snapshot that represents one generation or epoch: in the last incarnation, the first one."""
+    last = found[-1]
+    return next(row for row in found if _life(row) == _life(last) and row["represents"])
+
+
+def select(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Selected:
+    """Return the state that records a rebalance. Raises Fault: as `snapshots_of`, NOT_KNOWN_YET, UNKNOWN_RECORD."""
+    generation, incarnation, at, offset = which
+    last = None
+    if (at, offset) != (None, None) or (incarnation is not None and generation is None):
+        last = anchor(reader, group_id, cluster, which)
+        if last["number"] is None:  # a deleted group has none any more
+            return Selected(last, [], ())
+        generation = last["number"]
+    found = snapshots_of(reader, group_id, cluster, generation)
+    among = found
+    if last is not None:
+        among = [row for row in found if _life(row) == _life(last)]
+    elif incarnation is not None:
+        among = [row for row in found if row["incarnation"] == incarnation]
+        if not among:
+            text = f"group {group_id!r} has no generation {generation} in incarnation {incarnation}: it has one in "
+            raise Fault("UNKNOWN_GENERATION", text + ", ".join(sorted({str(row["incarnation"]) for row in found})))
+    chosen = choose(among)
+    if last is not None:
+        chosen = next((row for row in among if row["represents"] and row["last_offset"] == last["last_offset"]), chosen)
+    same = [row for row in found if row is not chosen]
+    others = tuple(from_row(OtherRebalance, row) for row in same if row["represents"])
+    return Selected(chosen, same, others)
+
+
+def _life(row: Record) -> tuple[int, str]:
+    return row["incarnation"], row["group_type"]
+
+
+def anchor(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Record:
+    """Return the last state up to a time, at an offset, or of an incarnation."""
+    cluster = cluster_of(reader, group_id, cluster)
+    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    wanted: dict[str, Value] = {name: value for name, value in which._asdict().items() if value is not None}
+    asked = {
+        "at": "q.observed_at <= :at",
+        "offset": "q.offset = :offset",
+        "incarnation": "q.incarnation = :incarnation",
+    }
+    where = " AND ".join(asked[name] for name in wanted if name in asked)
+    every = f"SELECT q.* FROM ({rebalance_states(condition)}) q"
+    rows = records(reader, f"{every} WHERE {where} ORDER BY q.offset DESC LIMIT 1", **values, **wanted)
+    if rows:
+        return rows[0]
+    columns = "min(t.observed_at) AS first, min(t.offset) AS low, max(t.offset) AS high, max(t.incarnation) AS lives"
+    [bounds] = records(reader, f"SELECT {columns} FROM current_group_snapshots t WHERE {condition}", **values)
+    if which.at is not None:
+        begins = f"its record begins {iso(bounds['first'])}"
+        raise Fault("NOT_KNOWN_YET", f"at {iso(which.at)} the ledger knows nothing of {group_id} yet: {begins}")
+    if which.offset is not None:
+        text = f"no state of group {group_id!r} is recorded at offset {which.offset}: its states are at offsets "
+        raise Fault("UNKNOWN_RECORD", f"{text}{bounds['low']} to {bounds['high']} (show --group names them)")
+    text = f"group {group_id!r} has no incarnation {which.incarnation} in this ledger; last known: {bounds['lives']}"
+    raise Fault("UNKNOWN_GENERATION", text)

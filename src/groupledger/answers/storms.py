@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, selected, shown
-from groupledger.answers.audit import CERTAIN, SAME
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import by_group, from_row, group_of, one_of, records, steps
+from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, selected, shown
+from groupledger.answers.audit import CERTAIN, SAME, caused
+from groupledger.answers.queries import CLASSIC, NUMBER, by_group, from_row, group_of, one_of, records, steps
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.rebalance_causes import caused
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
 from groupledger.answers.spoken import OF_MEMBERS
 from groupledger.answers.states import BASELINE
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, Severity
@@ -22,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
+    from groupledger.answers.causes import StateChange
     from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.rebalance_causes import StateChange
     from groupledger.answers.scope import RequestedScope
 
 
@@ -87,14 +85,9 @@ class Storm:
         return stretch(self.first, self.last)
 
 
-@dataclass(frozen=True, slots=True)
-class Storms:
-    """The groups with the most rebalances in one hour first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[Storm, ...] = field(metadata=listed(Storm))
-    total: int
-    notes: tuple[str, ...]
+Storms = Annotated[
+    Ranking[Storm], "The groups with the most rebalances in one hour first; `total` counts those left off."
+]
 
 
 def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
@@ -104,17 +97,16 @@ def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
     parts = (rows[begin : begin + TOGETHER] for begin in range(0, len(rows), TOGETHER))
     groups = tuple(storm for some in parts for storm in _storms(reader, within, some))
     why = () if groups else (why_empty(reader, within, "no record of this period is a rebalance"),)
-    return Storms(within, groups, rows[0]["groups"] if rows else 0, why + gaps(reader, within))
+    return Ranking(Storm, within, groups, rows[0]["groups"] if rows else 0, why + gaps(reader, within))
 
 
 def counted_rebalances(within: Scope) -> Query:
     """Select generations of classic groups, and the first fold of each epoch of others: neither rewrites nor births."""
     condition, values = within.where("t.")
-    number = "coalesce(t.generation, t.group_epoch)"
     within_group = "OVER (PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset)"
     query = steps(
         numbered="SELECT t.cluster_id, t.group_id, t.group_type, t.snapshot_id, t.previous_snapshot_id, t.observed_at, "
-        f"t.offset, {number} AS number, lag({number}) {within_group} AS number_before, t.snapshot_kind "
+        f"t.offset, {NUMBER} AS number, lag({NUMBER}) {within_group} AS number_before, t.snapshot_kind "
         f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED}",
         counted="SELECT r.* FROM numbered r WHERE r.number IS NOT NULL AND "
         "(r.number_before IS NULL OR r.number <> r.number_before)",
@@ -313,14 +305,7 @@ class Stickiness:
     worst_generation: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Stickinesses:
-    """The groups with most excess first; `total` counts those left off."""
-
-    scope: Scope
-    groups: tuple[Stickiness, ...] = field(metadata=listed(Stickiness))
-    total: int
-    notes: tuple[str, ...]
+Stickinesses = Annotated[Ranking[Stickiness], "The groups with most excess first; `total` counts those left off."]
 
 
 def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesses:
@@ -333,7 +318,7 @@ def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesse
     )
     groups = tuple(from_row(Stickiness, row) for row in rows)
     why = () if groups else (why_empty(reader, within, with_members=NOT_RECOMPUTED),)
-    return Stickinesses(within, groups, rows[0]["total"] if rows else 0, why + gaps(reader, within))
+    return Ranking(Stickiness, within, groups, rows[0]["total"] if rows else 0, why + gaps(reader, within))
 
 
 def rebalances_compared(within: Scope) -> Query:

@@ -16,8 +16,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import rebalance_states
-from groupledger.answers.names import require_names
+from groupledger.answers.causes import StateChange, with_coordinators
 from groupledger.answers.queries import (
     MOST_ASKED,
     alike,
@@ -29,8 +28,8 @@ from groupledger.answers.queries import (
     one_of,
     records,
 )
-from groupledger.answers.rebalance_causes import StateChange, with_coordinators
-from groupledger.answers.states import states
+from groupledger.answers.scope import require_names
+from groupledger.answers.states import rebalance_states, states
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:

@@ -15,25 +15,24 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.names import require_names
 from groupledger.answers.owners import life_of
 from groupledger.answers.queries import (
     BY_ID,
+    CLASSIC,
     MOST_ASKED,
     by_group,
     group_of,
+    life_at,
     newest,
+    of_each,
     of_groups,
-    of_snapshots,
     one_of,
     records,
     steps,
 )
-from groupledger.answers.reach import known, reaches
+from groupledger.answers.scope import known, reaches, require_names
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import begun_late, listings, measured, states, unseen_before
-from groupledger.answers.topic_lives import life_at
 from groupledger.core.moments import iso, placed
 from groupledger.core.rebalance.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.text import length
@@ -42,11 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from groupledger.answers.causes import Side
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record
-    from groupledger.answers.reach import Known
-    from groupledger.answers.scope import Scope
+    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, TopicLife
+    from groupledger.answers.scope import Known, Scope
     from groupledger.answers.states import MeasuredStates, States
-    from groupledger.answers.topic_lives import TopicLife
     from groupledger.core.moments import Bound
 
 
@@ -626,7 +623,8 @@ class _Recorded:
         classic = {row["snapshot_id"] for row in rows if row["group_type"] == CLASSIC}
         self._owned: dict[str, dict[tuple[str, str], set[int]]] = {}
         self._assigned: dict[str, set[str]] = {}
-        for row in _members(reader, rows):
+        columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
+        for row in of_each(reader, columns, "current_member_snapshots", rows):
             snapshot_id = row["snapshot_id"]
             owned = self._owned.setdefault(snapshot_id, {})
             for entry in (*(row["recorded"] or ()), *(row["pending_revocation"] or ())):
@@ -655,12 +653,6 @@ class _Recorded:
             return frozenset()
         given = self._given.get(group_of(row), {}).items()
         return frozenset(topic_id for topic_id, offset in given if offset < row["offset"]) - assigned
-
-
-def _members(reader: Reader, rows: Sequence[Record]) -> Iterator[Record]:
-    columns = "t.snapshot_id, t.recorded, t.pending_revocation, t.target"
-    for which, named in of_snapshots("t.", rows):
-        yield from records(reader, f"SELECT {columns} FROM current_member_snapshots t WHERE {which}", **named)
 
 
 def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, int]]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.generations import CLASSIC, Selection, assigned_by, cluster_of, select
-from groupledger.answers.queries import matching, records
+from groupledger.answers.causes import assigned_by
+from groupledger.answers.explanation import MemberMove
+from groupledger.answers.queries import CLASSIC, CONSUMER, matching, records
 from groupledger.answers.queries import partitions as named_partitions
-from groupledger.answers.rebalance import MemberMove
 from groupledger.answers.spoken import numbered
-from groupledger.answers.states import CONSUMER, states
+from groupledger.answers.states import Selection, cluster_of, select, states
 from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import count_after
 from groupledger.core.moments import iso

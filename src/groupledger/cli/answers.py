@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import Column, table
-from groupledger.answers.names import NO_RECORD
-from groupledger.answers.rebalance import MemberMove, Rebalance
+from groupledger.answers.explanation import MemberMove, Rebalance
+from groupledger.answers.scope import NO_RECORD
 from groupledger.answers.spoken import numbered
 from groupledger.cli.output import plain, room
 from groupledger.core.moments import clock, iso
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.at_a_glance import Listing
-    from groupledger.answers.rebalance import Result
+    from groupledger.answers.explanation import Result
     from groupledger.cli.output import Output
 
 RANKS: dict[str, int | tuple[int, int]] = {

@@ -24,7 +24,7 @@ from groupledger.core.text import length
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.causes import Cause, Moved
+    from groupledger.answers.causes import Cause
     from groupledger.answers.explanation import Explanation
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound
@@ -84,7 +84,7 @@ def explain(
 
 def print_explanation(output: Output, answer: Explanation, at: datetime | None = None) -> None:
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
-    from groupledger.answers.generations import CLASSIC
+    from groupledger.answers.queries import CLASSIC
 
     state = answer.rebalance
     output.title(state.title)
@@ -166,26 +166,21 @@ def _print_unowned(output: Output, answer: Explanation) -> None:
 def _print_moves(output: Output, answer: Explanation) -> None:
     """Print one line per pair of members between which partitions moved."""
     from groupledger.answers.audit import SAME
-    from groupledger.answers.spoken import NOBODY, spans
+    from groupledger.answers.spoken import NOBODY, OF_PAIRS, pairs, spans
     from groupledger.cli.answers import least
 
-    pairs: dict[tuple[str, str], list[Moved]] = {}
-    for each in answer.moved:
-        pairs.setdefault((each.from_member_id or NOBODY, each.to_member_id or NOBODY), []).append(each)
-    names = output.names(name for pair in pairs for name in pair if name != NOBODY)
-    rows = [
-        (*(names.get(name, NOBODY) for name in pair), len(some), spans((each.topic, each.partition) for each in some))
-        for pair, some in pairs.items()
-    ]
+    found = pairs(answer.moved)
+    names = output.names(name for pair in found for name in pair if name != NOBODY)
+    rows = [(*(names.get(each, NOBODY) for each in pair), len(some), spans(some)) for pair, some in found.items()]
     if not rows:
         output.line("nothing")
-    output.table(["from", "to", "partitions", "which"], rows[:MOST_SHOWN])
+    output.table(OF_PAIRS, rows[:MOST_SHOWN])
     output.left_off(len(rows) - MOST_SHOWN, how="--json has all")
     state = answer.rebalance
     result = state.compared
     if result is not None:
-        found = least(result)
-        fewest = "not known" if found is None else f"{found:,}" if isinstance(found, int) else found
+        bound = least(result)
+        fewest = "not known" if bound is None else f"{bound:,}" if isinstance(bound, int) else bound
         whose = "moves between members that stay" if result.verdict in SAME else "the computed answer would move"
         output.line(f"{whose}: {result.moves:,}, least: {fewest}; verdict: {result.verdict}")
         if result.verdict == INVALID:

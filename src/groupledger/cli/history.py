@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from groupledger.answers.explanation import ComparedState, GroupDifference, ScenarioDifference
+    from groupledger.answers.explanation import ComparedState, GroupDifference, MemberMove, ScenarioDifference
+    from groupledger.answers.owners import OwnerSpan, PartitionTimeline
     from groupledger.answers.queries import Reader
-    from groupledger.answers.rebalance import MemberMove
-    from groupledger.answers.tenures import OwnerSpan, PartitionTimeline
     from groupledger.answers.timeline import Timeline, TimelineEntry
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound
@@ -96,8 +95,8 @@ def _ask_owners(
     topic, number = topic_partition(partition)
 
     def ask(reader: Reader) -> PartitionTimeline:
-        from groupledger.answers.reach import newest
-        from groupledger.answers.tenures import partition_timeline
+        from groupledger.answers.owners import partition_timeline
+        from groupledger.answers.scope import newest
 
         since, until = _window(reader, cluster, asked)
         until = until or newest(reader, cluster)
@@ -108,7 +107,7 @@ def _ask_owners(
 
 def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
     """Return both ends as moments; a length of time counts back from now."""
-    from groupledger.answers.reach import moments
+    from groupledger.answers.scope import moments
 
     since, until = moments(reader, cluster, asked)
     if since is not None and until is not None and since > until:

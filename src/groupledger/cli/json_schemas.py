@@ -13,7 +13,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -70,8 +70,7 @@ def _status(*words: str) -> dict[str, Schema]:
 _LISTING = closed(total=NUMBER, rows=_ROWS)
 _HISTORY: Schema = {"patternProperties": {"^history of ": _LISTING}, "additionalProperties": False}
 _VIEWS = _list(closed(view=TEXT, comment=TEXT))
-_PAGES = closed(index=TEXT, pages=NUMBER, groups=NUMBER, findings=NUMBER, notes=_TEXTS)
-"""`report.html.written.WrittenReport`, which needs libraries for pictures."""
+_PAGES = {SPREAD: Printed("report.html.written.WrittenReport")}
 _SECONDS = _map({"type": "number"})
 _INGESTED: dict[str, Any] = {
     "run_id": TEXT,
@@ -124,7 +123,7 @@ _JOURNAL_ENTRY = closed(
     generation={"type": ["integer", "null"]},
     error=_TEXT_OR_NULL,
 )
-_KNOWN: dict[str, Any] = {"known_up_to": Printed("answers.reach.Reach", several=True)}
+_KNOWN: dict[str, Any] = {"known_up_to": Printed("answers.scope.Reach", several=True)}
 
 
 def _answers(*forms: dict[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -260,9 +259,18 @@ def _value(value: Any, definitions: dict[str, Schema]) -> Schema:
         one = _object(_printed_class(value), definitions, value.properties)
         return {"type": "array", "items": one} if value.several else one
     if isinstance(value, str):
-        return _of(_classes()[value], definitions)
+        kind = _classes()[value]
+        return _ranking(value, kind, definitions) if typing.get_origin(kind) is Annotated else _of(kind, definitions)
     is_form = any(isinstance(each, Printed) for each in value.values())
     return _keys(value, definitions) if is_form else value
+
+
+def _ranking(name: str, kind: Any, definitions: dict[str, Schema]) -> Schema:
+    """Return a reference to the schema of a ranking: what stands first is said where its rows are defined."""
+    scope, row = _of(_classes()["Scope"], definitions), _of(typing.get_args(kind.__origin__)[0], definitions)
+    form = closed(scope=scope, groups=_list(row), total=NUMBER, notes=_TEXTS)
+    definitions[name] = {"description": kind.__metadata__[0], **form}
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def _printed_class(named: str | Printed) -> Any:
@@ -285,7 +293,7 @@ def _classes() -> dict[str, Any]:
     for module in (*modules, obstacles, findings, comparison):
         own = {name: value for name, value in vars(module).items() if name[:1].isupper() and not name.isupper()}
         found |= {name: value for name, value in own.items() if getattr(value, "__module__", "") == module.__name__}
-        found |= {name: value for name, value in own.items() if typing.get_origin(value) is tuple}
+        found |= {name: value for name, value in own.items() if typing.get_origin(value) in (tuple, Annotated)}
     return found
 
 

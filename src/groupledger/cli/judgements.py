@@ -164,8 +164,7 @@ def print_readiness(output: Output, answer: ReadinessReport, *, wide: bool = Fal
 
 
 def _cells(each: GroupReadiness) -> dict[Column, object]:
-    from groupledger.answers.generations import CLASSIC
-    from groupledger.answers.states import CONSUMER
+    from groupledger.answers.queries import CLASSIC, CONSUMER
 
     uniform, range_ = [forecast.moves for forecast in each.forecasts] or [None, None]
     kind = CONSUMER if each.readiness is Readiness.CONVERTED else CLASSIC

@@ -182,7 +182,7 @@ class Job:
 
     def answered(self, answer: object, cluster: str | None, /, **result: Any) -> None:
         """Print the result of a question, and up to when what it is about is known; `cluster`: that was asked for."""
-        from groupledger.answers.reach import known_for
+        from groupledger.answers.scope import known_for
 
         read = known_for(self.opened[-1], answer, cluster)
         if read.reaches:
@@ -335,7 +335,7 @@ def was_given(name: str) -> bool:
 
 def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | None:
     """Return the moment that `--at` means in the ledger; None if it was not given."""
-    from groupledger.answers.reach import moments
+    from groupledger.answers.scope import moments
 
     return moments(reader, cluster, [at])[0]
 

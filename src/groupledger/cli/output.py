@@ -323,7 +323,8 @@ def plain(value: Any) -> Any:
     Secrets in its texts are hidden.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        found = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: plain(each) for name, each in found.items() if not isinstance(each, type)}  # a ranking's kind
     if isinstance(value, Mapping):
         return {without_values(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -117,7 +117,7 @@ def _command(name: str, of: Report) -> None:
 def _weights(file: str | None) -> list[Weights]:
     if file is None:
         return []
-    from groupledger.answers.weights import read_weights  # loads pyarrow
+    from groupledger.answers.skew import read_weights  # loads pyarrow
 
     return [read_weights(file)]
 

@@ -74,7 +74,7 @@ def show(
 
     def ask(reader: Reader) -> Any:
         from groupledger.answers import at_a_glance
-        from groupledger.answers.rebalance import rebalance
+        from groupledger.answers.explanation import rebalance
 
         if listing is not None:
             return [getattr(at_a_glance, listing)(reader, limit, cluster, group)]

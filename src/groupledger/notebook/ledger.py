@@ -13,9 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from groupledger.answers import at_a_glance
-from groupledger.answers.reach import moments, newest
 from groupledger.answers.reader import LedgerReader, folder_of, is_object_store, store_settings
-from groupledger.answers.scope import RequestedScope
+from groupledger.answers.scope import RequestedScope, moments, newest
 from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import bound, from_micros, micros, point
@@ -29,18 +28,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
-    from groupledger.answers.explanation import Explanation, GroupDifference, ScenarioDifference
+    from groupledger.answers.explanation import Explanation, GroupDifference, Rebalance, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
-    from groupledger.answers.owners import OwnershipAt
+    from groupledger.answers.owners import OwnershipAt, PartitionTimeline
     from groupledger.answers.queries import Reader, Value
     from groupledger.answers.readiness import ReadinessReport
-    from groupledger.answers.rebalance import Rebalance
     from groupledger.answers.recorded_history import GroupHandOvers
     from groupledger.answers.replayed import Replayed
     from groupledger.answers.skew import RackShares, Skews
     from groupledger.answers.storms import Stickinesses, Storms
-    from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
     from groupledger.answers.what_if import WhatIf
@@ -156,7 +153,7 @@ class Ledger:
 
         Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP.
         """
-        from groupledger.answers.generations import cluster_of
+        from groupledger.answers.states import cluster_of
 
         return LedgerGroup(self, group_id, cluster_of(self.reader, group_id, cluster))
 
@@ -255,7 +252,7 @@ class Ledger:
         limit: int = 50,
     ) -> Reply[PartitionTimeline]:
         """List the owners of a partition, one after another, in each group or those that match `group`."""
-        from groupledger.answers.tenures import partition_timeline
+        from groupledger.answers.owners import partition_timeline
         from groupledger.cli.history import print_partition
 
         topic, number = topic_partition(partition)
@@ -294,7 +291,7 @@ class Ledger:
         weights: str | None = None,
     ) -> Reply[Skews]:
         """Rank groups whose members have unequal loads; `weights`: a file with the weights of partitions."""
-        from groupledger.answers.weights import read_weights
+        from groupledger.answers.skew import read_weights
 
         weighed = () if weights is None else (read_weights(weights),)
         return self._ranked("skew", asked_of(since, until, group, cluster), limit, *weighed)
@@ -415,7 +412,7 @@ class LedgerGroup:
 
         Raises Fault("UNKNOWN_GENERATION").
         """
-        from groupledger.answers.rebalance import rebalance
+        from groupledger.answers.explanation import rebalance
         from groupledger.cli.answers import print_rebalance
 
         found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)

@@ -17,8 +17,8 @@ from arro3.core import Table
 
 from groupledger.answers.answer_columns import columns_of, rows_in
 from groupledger.answers.at_a_glance import Listing
-from groupledger.answers.reach import known_for
 from groupledger.answers.replayed import Replayed
+from groupledger.answers.scope import known_for
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling

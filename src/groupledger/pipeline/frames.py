@@ -21,9 +21,9 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.answers.names import unknown_group
 from groupledger.answers.queries import Value, filled, require_query
 from groupledger.answers.reader import WHERE_VIEWS_ARE, needed, tables, views
+from groupledger.answers.scope import unknown_group
 from groupledger.core.faults import Fault
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 from groupledger.core.moments import millis

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import Reader
+from groupledger.answers.queries import CLASSIC, Reader
 from groupledger.answers.replayed import COMPUTED, RECORDED, Replayed, replayed
 from groupledger.answers.scope import RequestedScope
 from groupledger.config import Config

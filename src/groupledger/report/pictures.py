@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from groupledger.answers.explanation import MemberMove, Rebalance
     from groupledger.answers.queries import NamedPartition
-    from groupledger.answers.rebalance import MemberMove, Rebalance
     from groupledger.answers.replayed import Replayed
     from groupledger.answers.timeline import Timeline, TimelineEntry
 

@@ -6,9 +6,9 @@ import pytest
 
 from groupledger.answers.audit import Found
 from groupledger.answers.causes import Moved
-from groupledger.answers.group_owners import Counted, GroupLine, PartitionOwners, unit_of
+from groupledger.answers.group_owners import Counted, GroupLine, unit_of
+from groupledger.answers.owners import OwnerSpan
 from groupledger.answers.scope import Scope
-from groupledger.answers.tenures import OwnerSpan
 from groupledger.core.rebalance.findings import Severity
 from groupledger.report.html.charts import LONGEST_NAME, MOST_COLUMNS, heat, heat_picture, label, moves_of, top_of
 from groupledger.report.html.gathering import worst_first
@@ -20,8 +20,8 @@ BEGIN, END = at(0), at(8)  # a minute is 60 columns of 480
 
 
 def owned(*spans):
-    """A partition with spans of (member, from minute, to minute)."""
-    return PartitionOwners(("t", 0), tuple(_span(*each) for each in spans))
+    """The owners of a partition by spans of (member, from minute, to minute)."""
+    return tuple(_span(*each) for each in spans)
 
 
 def _span(member, since, until):
@@ -29,7 +29,7 @@ def _span(member, since, until):
 
 
 def runs(*partitions, names=None, named=7):
-    matrix = owner_matrix(partitions, names or {}, BEGIN, END, named)
+    matrix = owner_matrix({("t", number): of for number, of in enumerate(partitions)}, names or {}, BEGIN, END, named)
     return [[(number / 60, code) for _, number, code in matrix.runs(row)] for row in range(len(partitions))]
 
 
@@ -49,7 +49,11 @@ def test_a_row_shows_who_had_the_partition(spans, expected):
 
 def test_members_are_named_by_what_outlives_a_restart_and_only_some_of_them():
     matrix = owner_matrix(
-        [owned(("a-1", 0, 2), ("a-2", 2, 6), ("b", 6, 7), ("c", 7, None))], {"a-1": "i", "a-2": "i"}, BEGIN, END, 1
+        {("t", 0): owned(("a-1", 0, 2), ("a-2", 2, 6), ("b", 6, 7), ("c", 7, None))},
+        {"a-1": "i", "a-2": "i"},
+        BEGIN,
+        END,
+        1,
     )
     assert (matrix.members, matrix.others) == (("i",), 2)
     assert [(number, code) for _, number, code in matrix.runs(0)] == [(360, 0), (120, OTHERS)]
@@ -60,7 +64,7 @@ def test_a_column_is_of_whoever_had_most_of_it():
     short = OwnerSpan("c", "g", None, "b", BEGIN + timedelta(seconds=0.3), BEGIN + timedelta(seconds=0.6))
     rest = OwnerSpan("c", "g", None, "a", BEGIN + timedelta(seconds=0.6), None)
     first = OwnerSpan("c", "g", None, "a", BEGIN, BEGIN + timedelta(seconds=0.3))
-    assert runs(PartitionOwners(("t", 0), (first, short, rest))) == [[(8, 0)]]
+    assert runs((first, short, rest)) == [[(8, 0)]]
 
 
 def test_heat_has_the_rows_with_most_and_few_columns():

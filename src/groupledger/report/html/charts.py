@@ -16,8 +16,8 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.generations import CLASSIC
 from groupledger.answers.group_owners import UNITS
+from groupledger.answers.queries import CLASSIC
 from groupledger.answers.spoken import numbered
 from groupledger.core.moments import EPOCH
 from groupledger.core.text import cell, length, shortened, stretch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import table
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
     from groupledger.report.html.charts import Drawing
 
-HEADS = (
-    *("script", "variant", "rounds", "moves", "revoked", "lost", "partition-rounds", "partition-ms"),
-    *("most", "least", "idle", "read twice", "never read", "two owners", "not settled"),
-)
+COLUMNS = {
+    **{head: f"cost.{head}" for head in ("rounds", "moves", "revoked", "lost")},
+    **{"partition-rounds": "cost.unavailable_rounds", "partition-ms": "cost.unavailable_ms"},
+    **{"most": "most", "least": "least", "idle": "idle", "read twice": "cost.read_twice"},
+    **{"never read": "cost.never_read", "two owners": "cost.double_owners", "not settled": "failures"},
+}
+"""Where the value of each column is in a `ComparedVariant`."""
 MOST_PICTURES = 60
 
 
@@ -39,7 +43,9 @@ def comparison_page(found: ScriptComparison) -> ComparisonPage:
     names = [script.id or f"script {number}" for number, script in enumerate(scripts, 1)]
     rows = tuple(_row(name, each) for name, script in zip(names, scripts, strict=True) for each in script.variants)
     counted = f"Events from {found.from_ms:,} ms of the script on." if found.from_ms else "All events."
-    costs = Section("What each costs", counted, tables=(PageTable(HEADS, rows),), is_open=True)
+    costs = Section(
+        "What each costs", counted, tables=(PageTable(("script", "variant", *COLUMNS), rows),), is_open=True
+    )
     timelines = [each for name, script in zip(names, scripts, strict=True) for each in _timelines(name, script, found)]
     title = names[0] if len(names) == 1 else numbered(len(names), "script")
     left = len(timelines) - MOST_PICTURES
@@ -61,14 +67,8 @@ def replay_page(found: Replayed) -> ComparisonPage:
 
 
 def _row(name: str, each: ComparedVariant) -> tuple[object, ...]:
-    cost = each.cost
-    if cost is None:
-        return (name, each.variant, *(None for _ in HEADS[2:]))
-    given_up = cost.rounds, cost.moves, cost.revoked, cost.lost
-    away = cost.unavailable_rounds, cost.unavailable_ms
-    has = each.most, each.least, each.idle
-    rare = cost.read_twice, cost.never_read, cost.double_owners, each.failures
-    return (name, each.variant, *given_up, *away, *has, *rare)
+    values = (None if each.cost is None else attrgetter(place)(each) for place in COLUMNS.values())
+    return name, each.variant, *values
 
 
 def _timelines(name: str, script: ComparedScript, found: ScriptComparison) -> list[Section]:

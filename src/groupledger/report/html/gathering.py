@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.audit import audit
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes, unit_of
 from groupledger.answers.queries import exactly
-from groupledger.answers.reach import known
-from groupledger.answers.scope import RequestedScope, Scope
+from groupledger.answers.scope import RequestedScope, Scope, known
 from groupledger.answers.skew import skew
 from groupledger.answers.storms import storms
 from groupledger.answers.timeline import timeline

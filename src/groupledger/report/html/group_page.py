@@ -7,15 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from groupledger.answers.causes import Moved
-from groupledger.answers.generations import CLASSIC
-from groupledger.answers.queries import exactly
-from groupledger.answers.rebalance_causes import QUIET
-from groupledger.answers.spoken import NOBODY, assignor_of, in_short, numbered, spans
-from groupledger.answers.states import CONSUMER
+from groupledger.answers.answer_columns import table
+from groupledger.answers.causes import QUIET
+from groupledger.answers.queries import CLASSIC, CONSUMER, exactly
+from groupledger.answers.skew import Load
+from groupledger.answers.spoken import OF_PAIRS, assignor_of, in_short, numbered, pairs, spans
 from groupledger.answers.unowned import is_found
 from groupledger.core.moments import dates_once, iso
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, UNOWNED, Severity
@@ -37,7 +35,6 @@ from groupledger.report.html.page_parts import NO_ONE_OWNER, PageTable, Section,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groupledger.answers.group_owners import GroupLine
     from groupledger.answers.timeline import TimelineEntry
     from groupledger.answers.unowned import Stretch
     from groupledger.report.html.gathering import GroupFacts
@@ -141,48 +138,25 @@ def _nobody(entry: TimelineEntry) -> Iterator[str]:
 def _pairs(facts: GroupFacts, entry: TimelineEntry) -> PageTable:
     """Build a row for each pair of members between which partitions moved, most first."""
 
-    def pair(each: Moved) -> tuple[str, str]:
-        return each.from_member_id or NOBODY, each.to_member_id or NOBODY
-
-    pairs = [(key, list(of_one)) for key, of_one in groupby(sorted(entry.moved, key=pair), pair)]
-    pairs.sort(key=lambda each: (-len(each[1]), each[0]))
-    short = shortened(name for key, _ in pairs for name in key)
-    rows = [
-        (
-            *(short[name] for name in key),
-            len(moved),
-            cut(spans((each.topic, each.partition) for each in moved), LONGEST_LIST),
-        )
-        for key, moved in pairs
-    ]
-    return some(rows, ("from", "to", "partitions", "which"), MOST_PAIRS, _explain(facts, entry) + " --json")
+    found = sorted(pairs(entry.moved).items(), key=lambda each: (-len(each[1]), each[0]))
+    short = shortened(name for pair, _ in found for name in pair)
+    rows = [(*(short[name] for name in pair), len(places), cut(spans(places), LONGEST_LIST)) for pair, places in found]
+    return some(rows, OF_PAIRS, MOST_PAIRS, _explain(facts, entry) + " --json")
 
 
 def _findings(facts: GroupFacts) -> Section:
     if not facts.found:
         return Section("Findings", "nothing is wrong with what could be judged")
-    rows = [
-        (
-            each.severity.value,
-            each.code,
-            each.records,
-            _when(each.first, each.last),
-            cut(each.evidence, LONGEST_SENTENCE),
-            BY_CODE[each.code].what,
-        )
-        for each in facts.found
+    (_, _, *heads), rows = table(type(facts.found[0]), facts.found, page=True)  # without group and cluster
+    cells = [
+        (each.severity.value, each.code, *row[2:-1], cut(each.evidence, LONGEST_SENTENCE), BY_CODE[each.code].what)
+        for each, row in zip(facts.found, rows, strict=True)
     ]
     elsewhere = command("audit", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
-    table = some(
-        rows, ("severity", "code", "records", "when (UTC)", "evidence", "what it means"), MOST_FINDINGS, elsewhere
-    )
+    found = some(cells, ("severity", "code", *heads, "what it means"), MOST_FINDINGS, elsewhere)
     codes = ", ".join(dict.fromkeys(each.code for each in facts.found))
     grave = any(each.severity is Severity.ERROR for each in facts.found)
-    return Section("Findings", codes, tables=(table,), is_open=grave)
-
-
-def _when(first: datetime | None, last: datetime | None) -> str | None:
-    return None if first is None or last is None else stretch(first, last)
+    return Section("Findings", codes, tables=(found,), is_open=grave)
 
 
 def _ownership(facts: GroupFacts) -> Section:
@@ -224,21 +198,14 @@ def _period(facts: GroupFacts) -> tuple[datetime, datetime]:
 def _load(facts: GroupFacts) -> Section:
     load = facts.load
     if load is None:
-        return Section("Load of members", _no_load(facts.line))
-    rows = [
-        (each.member_id, each.client_id, len(each.partitions), cut(spans(each.partitions), LONGEST_LIST))
-        for each in load.loads
-    ]
+        why = "nobody is in the group at the end of this period; ask for an earlier end with --until"
+        return Section("Load of members", f"not told: {NO_ONE_OWNER}, or it is cut off" if facts.line.members else why)
+    heads, rows = table(Load, load.loads, page=True)
+    cells = [(*row[:-1], cut(each.which, LONGEST_LIST)) for each, row in zip(load.loads, rows, strict=True)]
     elsewhere = command("report skew --json", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
-    table = some(rows, ("member", "client", "partitions", "which"), MOST_BARS, elsewhere)
+    found = some(cells, heads, MOST_BARS, elsewhere)
     brief = f"{numbered(load.members, 'member')}, {load.least:,} to {load.most:,} partitions, {load.idle:,} idle"
-    return Section("Load of members", brief, (load_picture(load),), tables=(table,))
-
-
-def _no_load(line: GroupLine) -> str:
-    if not line.members:
-        return "nobody is in the group at the end of this period; ask for an earlier end with --until"
-    return f"not told: {NO_ONE_OWNER}, or it is cut off"
+    return Section("Load of members", brief, (load_picture(load),), tables=(found,))
 
 
 def _rebalances(facts: GroupFacts) -> Section:
@@ -260,10 +227,10 @@ def _rebalances(facts: GroupFacts) -> Section:
     ]
     began = f"began, {day} UTC" if day else "began (UTC)"
     heads = (began, "generation", "members", "why", "moved", "given", "lost", "nobody has")
-    table = PageTable((*heads, "findings", "verdict"), tuple(rows))
+    shown = PageTable((*heads, "findings", "verdict"), tuple(rows))
     kinds = Counter(kind for entry in entries for kind in {cause.kind.value for cause in entry.causes})
     brief = ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items(), key=lambda pair: (-pair[1], pair)))
-    return Section("Rebalances, the last first", brief or "none", tables=(table,))
+    return Section("Rebalances, the last first", brief or "none", tables=(shown,))
 
 
 def _members(entry: TimelineEntry) -> str:
@@ -296,9 +263,9 @@ def unowned_section(facts: GroupFacts, begin: datetime, end: datetime) -> Sectio
         return Section(TITLE, "none of a listed topic, while the group had members", lines=lines)
     picture = unowned_picture(unowned_counts(found, begin, end))
     elsewhere = f"groupledger timeline {shlex.quote(facts.line.group_id)} counts them by rebalance"
-    table = _table(_folded(found), kind, elsewhere)
+    shown = _table(_folded(found), kind, elsewhere)
     grave = any(is_found(each, kind) for each in found)
-    return Section(TITLE, _brief(found), (picture,), lines=lines, tables=(table,), is_open=grave)
+    return Section(TITLE, _brief(found), (picture,), lines=lines, tables=(shown,), is_open=grave)
 
 
 def _brief(found: Sequence[Stretch]) -> str:

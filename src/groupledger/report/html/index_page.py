@@ -9,8 +9,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import rows_in, table
+from groupledger.answers.group_owners import GroupLine
 from groupledger.answers.queries import GroupKey
-from groupledger.answers.spoken import assignor_of, numbered
+from groupledger.answers.spoken import numbered
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import BY_CODE, Severity
 from groupledger.core.text import stretch
@@ -25,6 +26,7 @@ Pages = Mapping[GroupKey, str]
 """The file of each group that has a page."""
 
 MOST_OF_A_CODE = 20
+GRAVE = Severity.ERROR, Severity.WARNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +67,16 @@ def _codes(of: Fleet, pages: Pages) -> Iterable[tuple[Severity, Section]]:
     for (severity, code), found in groupby(of.audit.found, lambda each: (each.severity, each.code)):
         of_code = list(found)
         elsewhere = command("audit", of.scope, of.scope.cluster, of.scope.group) + " --limit 1000"
-        heads, rows = _linked(of_code, pages)
+        heads, rows = _linked(type(of_code[0]), of_code, pages)
         shown = some(rows, heads, MOST_OF_A_CODE, elsewhere)
         records = numbered(sum(each.records for each in of_code), "record")
         brief = f"{numbered(len(of_code), 'group')}, {records}: {BY_CODE[code].what}"
         yield severity, Section(code, brief, tables=(shown,))
 
 
-def _linked(found: Sequence[Any], pages: Pages) -> tuple[list[str], list[tuple[object, ...]]]:
+def _linked(kind: type[Any], found: Sequence[Any], pages: Pages) -> tuple[list[str], list[tuple[object, ...]]]:
     """Return the heads and rows of a table of groups, the first column of which links to the group's page."""
-    heads, rows = table(type(found[0]), found, page=True) if found else ([], [])
+    heads, rows = table(kind, found, page=True)
     links = (Link(each.group_id, pages.get((each.cluster_id, each.group_id))) for each in found)
     return heads, [(link, *row[1:]) for link, row in zip(links, rows, strict=True)]
 
@@ -82,7 +84,7 @@ def _linked(found: Sequence[Any], pages: Pages) -> tuple[list[str], list[tuple[o
 def _ranked(of: Fleet, report: str, answer: Any, pages: Pages) -> PageTable:
     """Build the table of a report, and say how to see the rows that it leaves out."""
     kind, found = rows_in(answer)
-    heads, rows = _linked(found, pages) if found else (table(kind, (), page=True)[0], [])
+    heads, rows = _linked(kind, found, pages)
     left = answer.total - len(rows)
     elsewhere = command(f"report {report}", of.scope, of.scope.cluster, of.scope.group)
     more = f"... and {left:,} more: {elsewhere} --limit {answer.total}" if left else ""
@@ -117,22 +119,9 @@ def _groups(of: Fleet, pages: Pages) -> Section:
     codes: dict[GroupKey, Counter[Severity]] = defaultdict(Counter)
     for each in of.audit.found:
         codes[each.cluster_id, each.group_id][each.severity] += 1
-    rows = tuple(
-        (
-            Link(line.group_id, pages.get(line.key)),
-            line.cluster_id,
-            codes[line.key][Severity.ERROR] or None,
-            codes[line.key][Severity.WARNING] or None,
-            line.records,
-            line.group_type,
-            assignor_of(line.group_type, line.assignor, line.members),
-            line.state,
-            line.members,
-            line.last,
-        )
-        for line in of.groups
-    )
-    heads = ("group", "cluster", "errors", "warnings", "records", "type", "assignor", "state", "members", "last record")
+    heads, cells = _linked(GroupLine, of.groups, pages)
+    grave = ([codes[line.key][severity] or None for severity in GRAVE] for line in of.groups)
+    rows = tuple((*row[:2], *counts, *row[2:]) for row, counts in zip(cells, grave, strict=True))
     left = of.total - len(rows)
     more = f"... and {left:,} groups that are not worse: choose some with --group" if left else ""
     without = len(rows) - sum(line.key in pages for line in of.groups)
@@ -143,5 +132,9 @@ def _groups(of: Fleet, pages: Pages) -> Section:
         )
     brief = f"{of.total:,}, the worst first; {len(pages):,} have a page"
     return Section(
-        "All groups", brief, tables=(PageTable(heads, rows, more),), lines=tuple(lines), is_open=not of.audit.found
+        "All groups",
+        brief,
+        tables=(PageTable((*heads[:2], "errors", "warnings", *heads[2:]), rows, more),),
+        lines=tuple(lines),
+        is_open=not of.audit.found,
     )

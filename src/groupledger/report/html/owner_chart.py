@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groupledger.answers.group_owners import PartitionOwners, Size
+    from groupledger.answers.group_owners import Size
+    from groupledger.answers.owners import OwnerSpan
     from groupledger.answers.queries import NamedPartition
     from groupledger.report.html.charts import Drawing
 
@@ -67,10 +68,14 @@ class OwnerMatrix:
 
 
 def owner_matrix(
-    owners: Sequence[PartitionOwners], names: Mapping[str, str], begin: datetime, end: datetime, named: int
+    owners: Mapping[NamedPartition, Sequence[OwnerSpan]],
+    names: Mapping[str, str],
+    begin: datetime,
+    end: datetime,
+    named: int,
 ) -> OwnerMatrix:
     """Find each partition's owner for most of each column; members go by their instance id, if they have one."""
-    shares = [_shares(of, names, begin, end) for of in owners]
+    shares = [_shares(of, names, begin, end) for of in owners.values()]
     totals = Counter[str]()
     for row in shares:
         for column in row.values():
@@ -79,18 +84,17 @@ def owner_matrix(
     codes = {name: number for number, name in enumerate(members[:named])}
     cells = tuple(tuple(_code(row.get(column, {}), codes) for column in range(COLUMNS)) for row in shares)
     short = shortened(members)
-    places = tuple(of.place for of in owners)
     shown = tuple(short[name] for name in members[:named])
-    return OwnerMatrix(places, shown, len(members) - len(shown), cells, begin, end)
+    return OwnerMatrix(tuple(owners), shown, len(members) - len(shown), cells, begin, end)
 
 
 def _shares(
-    of: PartitionOwners, names: Mapping[str, str], begin: datetime, end: datetime
+    spans: Sequence[OwnerSpan], names: Mapping[str, str], begin: datetime, end: datetime
 ) -> dict[int, dict[str | None, float]]:
     """Return, by column, the part of it that each owner had."""
     found: dict[int, dict[str | None, float]] = defaultdict(dict)
     width = (end - begin) / COLUMNS
-    for span in of.spans:
+    for span in spans:
         since, until = max(span.since or begin, begin), min(span.until or end, end)
         owner = None if span.member_id is None else names.get(span.member_id, span.member_id)
         first, last = (since - begin) / width, (until - begin) / width
