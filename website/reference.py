@@ -106,13 +106,20 @@ def _columns(query: str) -> list[str]:
 def codes() -> str:
     """docs/reference/codes.md."""
     findings = [
-        (f"`{each.code}`", each.what, each.severity.value, each.judge.value, _recorded(each.judge, each.recorded_as))
+        (
+            f"`{each.code}`",
+            each.what,
+            each.severity.value,
+            each.judge.value,
+            _recorded(each.judge, each.recorded_as),
+            f"[{each.guide}](../guides/investigate/{each.guide}.md)",
+        )
         for each in INVARIANTS
     ]
     parts = [
         _CODES,
         _FINDINGS,
-        *table(("code", "what is wrong", "severity", "judged by", "in `violations`"), findings),
+        *table(("code", "what is wrong", "severity", "judged by", "in `violations`", "guide"), findings),
     ]
     reasons = [(f"`{each.code}`", each.what, each.effect.value) for each in OBSTACLES]
     parts += [_REASONS, *table(("code", "what it means", "effect"), reasons)]

@@ -124,8 +124,11 @@ def test_changed_is_what_timelines_and_pages_tell(ledger, expected):
     for group in expected:
         entries = timeline(ledger, group, CLUSTER, limit=MANY).entries
         found[group] = sum(len(entry.moved) for entry in entries)
-        drawn[group] = sum(sum(moves_of(entry.moved)) for entry in entries)
-    assert found == drawn == {group: each.changed for group, each in expected.items()}
+        drawn[group] = sum(map(sum, moves_of(entries)))
+    assert found == {group: each.changed for group, each in expected.items()}
+    taken = {group: found[group] - drawn[group] for group in found}  # given up first and taken then: one move on a page
+    assert taken["java-range"] == 0 < taken["java-cooperative-sticky"]
+    assert all(0 <= 2 * number <= found[group] for group, number in taken.items())
 
 
 def test_given_is_what_openmetrics_tells(ledger, expected):

@@ -29,6 +29,15 @@ def test_a_step_that_lasts_is_a_line_and_a_quick_one_is_none(monkeypatch, capsys
     assert capsys.readouterr().err == "folding 12 new records into facts ...\n"
 
 
+def test_pages_are_one_stage(monkeypatch, capsys):
+    monkeypatch.setattr(output, "PATIENCE", 0.05)
+    with Output(as_json=False).status("reading") as doing:
+        for number in (1, 2):
+            doing(f"page {number} of 2: g-{number}")
+            time.sleep(0.2)
+    assert capsys.readouterr().err == "page 1 of 2: g-1 ...\n"
+
+
 def test_a_step_that_fails_leaves_no_line_behind(monkeypatch, capsys):
     monkeypatch.setattr(output, "PATIENCE", 0.1)
     with pytest.raises(ValueError, match="broken"), Output(as_json=False).status("reading"):

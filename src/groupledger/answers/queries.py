@@ -51,6 +51,11 @@ class Reader(Protocol):
     Tables are arro3's, the Arrow that delta-rs brings: to import pyarrow takes a fifth of the time of a small answer.
     """
 
+    @property
+    def place(self) -> str:
+        """Where the ledger is, without secrets."""
+        ...
+
     def query(self, sql: str, /, **values: Value) -> Table:
         """Return the rows of a query; `:name` in it stands for the value of that name."""
         ...

@@ -55,17 +55,15 @@ class LedgerReader:
         os.environ.setdefault(*_ALLOCATOR)
         self._options = dict(storage_options or {}) or None
         self._location = location if "://" in location else str(Path(location).absolute())
-        self._place = without_secrets(location)
+        self.place = without_secrets(location)
         self._tables: dict[str, DeltaTable] = {}
         self._builder: QueryBuilder | None = None
         self._named: set[str] = set()
         self._numbers = count()
         version = self._table(_RUNS).metadata().configuration.get(VERSION_PROPERTY, "")
         if not version.isdecimal():
-            raise Fault(
-                "FOREIGN_TABLE", f"the table runs at {self._place} is no ledger's: it has no {VERSION_PROPERTY}"
-            )
-        problem = version_problem(self._place, int(version))
+            raise Fault("FOREIGN_TABLE", f"the table runs at {self.place} is no ledger's: it has no {VERSION_PROPERTY}")
+        problem = version_problem(self.place, int(version))
         if problem is not None:
             raise Fault(*problem)
 
@@ -153,17 +151,17 @@ class LedgerReader:
             try:
                 self._tables[name] = DeltaTable(place, storage_options=self._options)
             except TableNotFoundError as error:
-                raise Fault(*no_ledger(self._place, name)) from error
+                raise Fault(*no_ledger(self.place, name)) from error
             except (DeltaError, OSError) as error:
                 raise Fault(
-                    "LEDGER_UNREADABLE", f"table {name} at {self._place} cannot be read: {first_words(error)}"
+                    "LEDGER_UNREADABLE", f"table {name} at {self.place} cannot be read: {first_words(error)}"
                 ) from error
         return self._tables[name]
 
     def _fault(self, error: Exception) -> Fault:
         said = first_words(error)
         if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
-            return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self._place} cannot be read: {said}")
+            return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self.place} cannot be read: {said}")
         return Fault("SQL_INVALID", _why_not(said))
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from groupledger.answers.answer_columns import Column
 
 
+_COUNTED = re.compile(r"[0-9,]+|:.*")
 PATIENCE = 2.0
 """Seconds after which a person wants to know what takes so long."""
 
@@ -167,11 +168,18 @@ class Output:
             yield from _on_terminal(doing)
             return
         timers: list[Timer] = []
+        said: set[str] = set()
+
+        def once(text: str) -> None:
+            stage = _COUNTED.sub("", text)  # page 2 of 20: the stage of page 1
+            if stage not in said:
+                said.add(stage)
+                say(f"{text} ...")
 
         def announce(text: str) -> None:
             for timer in timers:
                 timer.cancel()
-            timers[:] = [Timer(PATIENCE, say, (f"{text} ...",))]
+            timers[:] = [Timer(PATIENCE, once, (text,))]
             timers[0].daemon = True
             timers[0].start()
 

@@ -160,6 +160,11 @@ class SparkReader:
     spark: SparkSession
     location: LedgerLocation
 
+    @property
+    def place(self) -> str:
+        """Where the ledger is, without secrets."""
+        return str(self.location)
+
     def query(self, sql: str, /, **values: Value) -> ArrowTable:
         """Run a query over the views and tables; `:name` in it stands for the value of that name.
 

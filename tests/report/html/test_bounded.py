@@ -1,6 +1,7 @@
 """What pictures are made of: bounded whatever the history's size, and nothing of it invented."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -135,12 +136,20 @@ def test_a_table_says_how_many_rows_it_lacks_and_where_they_are():
 def test_a_command_can_be_pasted_whatever_the_names_are():
     scope = Scope(None, None, at(0), None, None)
     told = command("audit", scope, "my cluster", "a;rm -rf *")
-    assert told == "groupledger audit --cluster 'my cluster' --group 'a;rm -rf *' --since 2026-11-21T14:00:00+00:00"
+    assert told == "groupledger audit 'a;rm -rf *' --cluster 'my cluster' --since 2026-11-21T14:00:00.000Z"
+
+
+def entry(*moved):
+    return SimpleNamespace(moved=[Moved("t", *each) for each in moved])
 
 
 def test_moves_are_told_by_kind():
-    pairs = (("a", "b"), (None, "b"), ("a", None), ("a", None))
-    assert moves_of([Moved("t", number, *pair) for number, pair in enumerate(pairs)]) == (1, 1, 2)
+    assert moves_of([entry((0, "a", "b"), (1, None, "b"), (2, "a", None), (3, "a", None))]) == [(1, 1, 2)]
+
+
+def test_a_hand_over_of_two_steps_is_one_move_in_the_second():
+    revoked, taken = entry((0, "a", None), (1, "a", None), (2, "a", None)), entry((0, None, "b"), (1, None, "a"))
+    assert moves_of([revoked, taken, entry((2, None, "c"), (0, "b", None))]) == [(0, 0, 1), (1, 1, 0), (1, 0, 1)]
 
 
 def test_a_long_name_is_cut_in_the_middle_and_controls_are_seen():

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import difflib
+import re
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from groupledger.core.faults import Fault
 
@@ -33,92 +36,117 @@ class Judge(StrEnum):
 class Invariant:
     """An invariant, by the code under which its breach is found.
 
-    `severity` is the gravest of its findings. `recorded_as` is its code in the table `violations`, if that differs:
-    codes in tables never change.
+    `severity` is the gravest of its findings. `shown_by`: the command that shows more of it, of a group; `guide`: the
+    page of the documentation about it. `recorded_as` is its code in the table `violations`, if that differs: codes in
+    tables never change.
     """
 
     code: str
     severity: Severity
     judge: Judge
+    shown_by: str
+    guide: str
     what: str
     recorded_as: str
 
+    def next_step(self, group_id: str, cluster_id: str) -> str:
+        """Return the command that shows more, for one group, and the page about it."""
+        words, options = re.fullmatch(r"([a-z -]*?)((?: --.*)?)", self.shown_by).groups()  # type: ignore[union-attr]
+        named = f"{shlex.quote(group_id)}{options} --cluster {shlex.quote(cluster_id)}"
+        return f"groupledger {words} {named} (docs/guides/investigate/{self.guide}.md)"
 
-def _recorded(code: str, severity: Severity, judge: Judge, what: str, recorded_as: str | None = None) -> Invariant:
-    return Invariant(code, severity, judge, what, recorded_as or code)
+
+def _recorded(*declared: Any) -> Invariant:
+    return Invariant(*declared, *([] if len(declared) > 6 else [declared[0]]))
 
 
 DOUBLE_OWNED = _recorded(
     *("DOUBLE_OWNED", Severity.ERROR, Judge.INGEST),
+    *("timeline --partition TOPIC-N", "two-owners-duplicates-zombies"),
     "a partition is recorded for two members at once; never in a share group, where that is right",
     "DOUBLE_ASSIGNED",
 )
 NOT_SUBSCRIBED = _recorded(
     *("NOT_SUBSCRIBED", Severity.ERROR, Judge.INGEST),
+    *("explain", "which-client-assigned"),
     "a member is assigned partitions of a topic that its subscription does not name",
     "ASSIGNED_NOT_SUBSCRIBED",
 )
 ASSIGNED_WITHOUT_TOPICS = _recorded(
     *("ASSIGNED_WITHOUT_TOPICS", Severity.ERROR, Judge.INGEST),
+    *("explain", "audit"),
     "a member whose subscription names no topic is assigned partitions, which nobody reads: Kafka's sticky and "
     "cooperative-sticky do so where such a member comes first when they compare the subscriptions",
 )
 OFFSET_REWRITTEN = _recorded(
     *("OFFSET_REWRITTEN", Severity.ERROR, Judge.INGEST),
+    *("show --coverage", "audit"),
     "an offset of the log was read with two contents: the log was truncated, or two clusters share a cluster id",
 )
 REPEATED_TOPIC = _recorded(
     *("REPEATED_TOPIC", Severity.WARNING, Judge.INGEST),
+    *("explain", "which-client-assigned"),
     "a topic stands twice in a member's assignment: some clients take only one of the two, and rejoin over and over",
     "TOPIC_REPEATED",
 )
 STALE_CLAIM = _recorded(
     *("STALE_CLAIM", Severity.WARNING, Judge.INGEST),
+    *("explain", "two-owners-duplicates-zombies"),
     "a member claims partitions of an older generation, which may be another member's by now",
 )
 CLAIM_DIFFERS = _recorded(
     *("CLAIM_DIFFERS", Severity.WARNING, Judge.INGEST),
+    *("explain", "two-owners-duplicates-zombies"),
     "a member claims other partitions than were recorded for it; info where the course of things explains it (an eager "
     "member, a static one that came back, a deleted topic, one that the member no longer subscribes to), and where the "
     "log lacks the record of the claim's generation, so that it cannot be judged",
 )
 REWRITE_DIFFERS = _recorded(
     *("REWRITE_DIFFERS", Severity.WARNING, Judge.INGEST),
+    *("timeline", "audit"),
     "a generation was recorded again with another assignment",
 )
 HANDED_OVER_BEFORE_REVOKED = _recorded(
     *("HANDED_OVER_BEFORE_REVOKED", Severity.ERROR, Judge.ASSIGN),
+    *("explain", "which-client-assigned"),
     "a partition went to a new owner while another member said it owned it (KIP-429)",
     "HANDED_OVER",
 )
 LEFT_OUT = _recorded(
     *("LEFT_OUT", Severity.WARNING, Judge.ASSIGN),
+    *("explain", "unowned-partitions"),
     "the assignor gave partitions of a topic to nobody, and others of that topic to members",
 )
 UNOWNED = _recorded(
     *("UNOWNED", Severity.ERROR, Judge.AUDIT),
+    *("who --unowned-since", "unowned-partitions"),
     "nobody has a partition of a subscribed topic although the group has members, for longer than a rebalance explains",
 )
 NEVER_SETTLES = _recorded(
     *("NEVER_SETTLES", Severity.ERROR, Judge.AUDIT),
+    *("report joins", "rebalance-storms"),
     "a classic group rebalances again and again while nothing changes that the log holds of members, subscriptions and "
     "topics",
 )
 SHARED_INSTANCE_ID = _recorded(
     *("SHARED_INSTANCE_ID", Severity.ERROR, Judge.AUDIT),
+    *("report static", "static-members"),
     "one group.instance.id is taken over again and again: two processes share it, or one restarts over and over",
 )
 COPARTITION_BROKEN = _recorded(
     *("COPARTITION_BROKEN", Severity.ERROR, Judge.AUDIT),
+    *("audit --joined TOPIC,TOPIC", "co-partitioned-joins"),
     "topics that are joined have different partition counts, or their partitions of one number different owners",
 )
 UNBALANCED = _recorded(
     *("UNBALANCED", Severity.WARNING, Judge.AUDIT),
+    *("report skew", "skew"),
     "a settled group with one subscription has a member with two or more partitions more than another, under an "
     "assignor that promises balance",
 )
 EXCESS_MOVES = _recorded(
     *("EXCESS_MOVES", Severity.WARNING, Judge.AUDIT),
+    *("report stickiness", "excess-moves"),
     "more partitions moved than had to, under an assignor that promises to keep what members have",
 )
 

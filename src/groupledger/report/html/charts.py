@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groupledger.answers.causes import Moved
     from groupledger.answers.group_owners import Counted
     from groupledger.answers.skew import Skew
     from groupledger.answers.timeline import TimelineEntry
@@ -312,19 +311,39 @@ CUT = 5
 ROOM = 1.15
 """The height of the axis, as bars of the greatest."""
 KINDS = (("from member to member", BLUE, ""), ("from nobody to a member", GREEN, "//"), ("to nobody", ORANGE, "xx"))
+GREYS = ("#222222", "#777777", "#bbbbbb")
+"""Of the same kinds where colours are members."""
 MOST_DIGITS, MOST_TICKS = 150, 30
 
 
-def moves_of(moved: Sequence[Moved]) -> tuple[int, int, int]:
-    """Count partitions that went from member to member, from nobody to a member, and to nobody."""
-    given = sum(each.from_member_id is None for each in moved)
-    lost = sum(each.to_member_id is None for each in moved)
-    return len(moved) - given - lost, given, lost
+Moves = tuple[int, int, int]
+"""Partitions that went from member to member, from nobody to a member, and to nobody."""
+
+
+def moves_of(entries: Sequence[TimelineEntry]) -> list[Moves]:
+    """Count what each rebalance moved; a hand-over of two steps (KIP-429) is one move, in the second of them."""
+    counted = [[0, 0, 0] for _ in entries]
+    given_up: dict[tuple[str, int], tuple[int, str | None]] = {}
+    for at, entry in enumerate(entries):
+        for each in entry.moved:
+            place = each.topic, each.partition
+            earlier, whose = given_up.pop(place, (at, None))
+            if each.to_member_id is None:
+                given_up[place] = at, each.from_member_id
+                counted[at][2] += 1
+            elif each.from_member_id is not None:
+                counted[at][0] += 1
+            elif whose is None or whose == each.to_member_id:
+                counted[at][1] += 1
+            else:
+                counted[earlier][2] -= 1
+                counted[at][0] += 1
+    return [(between, given, lost) for between, given, lost in counted]
 
 
 def moves_picture(entries: Sequence[TimelineEntry]) -> Drawing:
     """Draw one bar per rebalance, and a dot for each kind of cause that it had."""
-    moves = [moves_of(entry.moved) for entry in entries]
+    moves = moves_of(entries)
     kinds = Counter(kind for entry in entries for kind in {cause.kind.value for cause in entry.causes})
     order = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
 
@@ -358,7 +377,21 @@ def top_of(totals: Sequence[int]) -> int:
     return max(1, second if 0 < CUT * second < greatest else greatest)
 
 
-def _bars_of_moves(axes: Axes, moves: Sequence[tuple[int, int, int]]) -> None:
+def moves_in_time(axes: Axes, entries: Sequence[TimelineEntry], width: float) -> None:
+    """Draw the moves of each rebalance at the time when it began; `width` in days."""
+    at = [days(entry.began_at) for entry in entries]
+    floor = [0] * len(entries)
+    moves = moves_of(entries)
+    for column, (words, colour) in enumerate(zip((kind for kind, *_ in KINDS), GREYS, strict=True)):
+        heights = [each[column] for each in moves]
+        axes.bar(at, heights, width, floor, label=words, color=colour, align="edge")
+        floor = [low + height for low, height in zip(floor, heights, strict=True)]
+    axes.set_ylim(0, ROOM * top_of(floor))
+    axes.set_ylabel("moved")
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=8, frameon=False)
+
+
+def _bars_of_moves(axes: Axes, moves: Sequence[Moves]) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     floor = [0] * len(moves)
@@ -382,7 +415,7 @@ def _bars_of_moves(axes: Axes, moves: Sequence[tuple[int, int, int]]) -> None:
     axes.tick_params(axis="x", length=0)
 
 
-def _alt_of_moves(entries: Sequence[TimelineEntry], moves: Sequence[tuple[int, int, int]], kinds: Counter[str]) -> str:
+def _alt_of_moves(entries: Sequence[TimelineEntry], moves: Sequence[Moves], kinds: Counter[str]) -> str:
     worst = max(range(len(entries)), key=lambda x: sum(moves[x]))
     between, given, lost = (sum(each[column] for each in moves) for column in range(3))
     why = ", ".join(

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
+from groupledger.answers.gauges import gauges
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes, unit_of
 from groupledger.answers.queries import exactly
 from groupledger.answers.scope import RequestedScope, Scope, known
@@ -21,11 +22,12 @@ from groupledger.report.html.charts import MOST_ROWS
 
 if TYPE_CHECKING:
     from groupledger.answers.audit import Audit, Found
+    from groupledger.answers.gauges import Gauges
     from groupledger.answers.group_owners import Counted, GroupLine, GroupOwners, Size
     from groupledger.answers.queries import Reader
     from groupledger.answers.skew import Skew, Skews
     from groupledger.answers.storms import Storms
-    from groupledger.answers.timeline import Timeline
+    from groupledger.answers.timeline import Timeline, TimelineEntry
     from groupledger.answers.unowned import UnownedTime
 
 MOST_GROUPS = 5_000
@@ -45,6 +47,7 @@ class Fleet:
     """The content of the index; `groups` are the worst first, `total` counts those left off; `known`: up to when."""
 
     audit: Audit
+    gauges: Gauges
     storms: Storms
     skew: Skews
     groups: tuple[GroupLine, ...]
@@ -52,6 +55,7 @@ class Fleet:
     rebalances: tuple[Counted, ...]
     unit: str
     known: str
+    ledger: str
 
     @property
     def scope(self) -> Scope:
@@ -68,7 +72,8 @@ class GroupFacts:
     """The content of a group's page.
 
     `owners.owners` is None for a large group: `hand_overs`, in blocks of `block` partitions, are in its place.
-    `records` counts those of which there are no `sizes`, too. `load` is None for a group without members.
+    `records` counts those of which there are no `sizes`, too. `load` is that of the last members; None if there were
+    none.
     """
 
     line: GroupLine
@@ -84,6 +89,11 @@ class GroupFacts:
     load: Skew | None
     unowned: UnownedTime
 
+    @property
+    def last_peopled(self) -> TimelineEntry | None:
+        """The last rebalance of the page after which the group had members."""
+        return next((each for each in reversed(self.timeline.entries) if each.members), None)
+
 
 def fleet(reader: Reader, asked: RequestedScope) -> Fleet:
     """Judge and rank everything that was asked for. Raises as `scope.scope`."""
@@ -95,6 +105,7 @@ def fleet(reader: Reader, asked: RequestedScope) -> Fleet:
     busiest = [line.key for line in lines[:MOST_ROWS]]
     return Fleet(
         audit=judged,
+        gauges=gauges(reader, asked),
         storms=storms(reader, asked, RANKED),
         skew=skew(reader, asked, RANKED),
         groups=worst_first(lines, judged.found)[:MOST_GROUPS],
@@ -102,6 +113,7 @@ def fleet(reader: Reader, asked: RequestedScope) -> Fleet:
         rebalances=rebalances_over_time(reader, within, busiest, unit) if busiest else (),
         unit=unit,
         known=known(reader, within.cluster).text,
+        ledger=reader.place,
     )
 
 
@@ -118,6 +130,13 @@ def worst_first(lines: Sequence[GroupLine], found: Sequence[Found]) -> tuple[Gro
     return tuple(sorted(lines, key=rank))
 
 
+def _since_peopled(history: Timeline) -> list[TimelineEntry]:
+    """Return the entries behind the last one with members; none if there is none."""
+    found = history.entries
+    last = max((at for at, each in enumerate(found) if each.members), default=len(found))
+    return list(found[last + 1 :])
+
+
 def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Found, ...]) -> GroupFacts:
     """Query the ledger for one group."""
     name = exactly(line.group_id)
@@ -127,12 +146,14 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
     limit = min(MOST_REBALANCES, states)
     of_sizes, records = sizes(reader, of_group, MOST_RECORDS) if owners.owners is None else ((), line.records)
     unit, block = unit_of(line.last - line.first), max(1, -(-owners.partitions // MOST_ROWS))
-    ranked = skew(reader, RequestedScope(line.cluster_id, name, within.since, within.until), 1)
+    history = timeline(reader, name, line.cluster_id, within.since, _last_moment(within), limit)
+    emptied = next((each.began_at for each in _since_peopled(history)), None)
+    ranked = skew(reader, RequestedScope(line.cluster_id, name, within.since, emptied or within.until), 1)
     return GroupFacts(
         line=line,
         scope=within,
         found=found,
-        timeline=timeline(reader, name, line.cluster_id, within.since, _last_moment(within), limit),
+        timeline=history,
         owners=owners,
         sizes=of_sizes,
         records=records,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from groupledger.answers.timeline import TimelineEntry
     from groupledger.answers.unowned import Stretch
+    from groupledger.report.html.charts import Moves
     from groupledger.report.html.gathering import GroupFacts
 
 
@@ -63,10 +64,14 @@ def group_page(facts: GroupFacts) -> GroupPage:
     counted = "generation" if line.group_type == CLASSIC else "group epoch"
     assignor = assignor_of(line.group_type, line.assignor, line.members)
     number = "" if line.number is None else f", {counted} {line.number:,}"
-    about = (
-        f"cluster {line.cluster_id} · {line.group_type} · {assignor or 'no assignor'} · {line.state}{number} · "
-        f"{numbered(line.members, 'member')} · {numbered(line.records, 'record')}, {stretch(line.first, line.last)} UTC"
-    )
+    was = facts.last_peopled
+    ended = line.members == 0 and was is not None
+    state = f"{assignor or 'no assignor'} · {line.state}{number} · {numbered(line.members, 'member')}"
+    if was is not None and ended:
+        before = assignor_of(was.group_type, was.assignor, was.members) or "no assignor"
+        state = f"{line.state}{number}; before that {before}, {numbered(was.members, 'member')}"
+    records = f"{numbered(line.records, 'record')}, {stretch(line.first, line.last)} UTC"
+    about = f"cluster {line.cluster_id} · {line.group_type} · {state} · {records}"
     marks = tuple((each.severity, f"{each.code} {each.records:,}") for each in facts.found)
     unowned = unowned_section(facts, *_period(facts))
     sections = (_findings(facts), unowned, _ownership(facts), _load(facts), _rebalances(facts))
@@ -103,7 +108,7 @@ def _changed(facts: GroupFacts) -> Section:
     causes = [cut(cause.what, LONGEST_SENTENCE) for cause in last.causes[:MOST_CAUSES]]
     if len(last.causes) > MOST_CAUSES:
         causes.append(f"... and {len(last.causes) - MOST_CAUSES:,} more causes: {_explain(facts, last)}")
-    moved = f"Moved: {_moves(last)}."
+    moved = f"Moved: {_moves(moves_of(entries)[entries.index(last)])}."
     lines = (moved, *_nobody(last))
     brief = f"{_name(last)}, {iso(last.began_at)}: {which}"
     return Section("What changed", brief, (moves_picture(entries),), tuple(causes), lines, (_pairs(facts, last),))
@@ -120,8 +125,8 @@ def _explain(facts: GroupFacts, entry: TimelineEntry) -> str:
     return f"groupledger explain {_quoted(facts)}{generation} --cluster {shlex.quote(facts.line.cluster_id)}"
 
 
-def _moves(entry: TimelineEntry) -> str:
-    between, given, lost = moves_of(entry.moved)
+def _moves(of: Moves) -> str:
+    between, given, lost = of
     words = ((between, "from member to member"), (given, "from nobody to a member"), (lost, "to nobody"))
     return ", ".join(f"{number:,} {what}" for number, what in words if number) or "nothing"
 
@@ -149,11 +154,18 @@ def _findings(facts: GroupFacts) -> Section:
         return Section("Findings", "nothing is wrong with what could be judged")
     (_, _, *heads), rows = table(type(facts.found[0]), facts.found, page=True)  # without group and cluster
     cells = [
-        (each.severity.value, each.code, *row[2:-1], cut(each.evidence, LONGEST_SENTENCE), BY_CODE[each.code].what)
+        (
+            each.severity.value,
+            each.code,
+            *row[2:-1],
+            cut(each.evidence, LONGEST_SENTENCE),
+            BY_CODE[each.code].what,
+            BY_CODE[each.code].next_step(each.group_id, each.cluster_id),
+        )
         for each, row in zip(facts.found, rows, strict=True)
     ]
     elsewhere = command("audit", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
-    found = some(cells, ("severity", "code", *heads, "what it means"), MOST_FINDINGS, elsewhere)
+    found = some(cells, ("severity", "code", *heads, "what it means", "next"), MOST_FINDINGS, elsewhere)
     codes = ", ".join(dict.fromkeys(each.code for each in facts.found))
     grave = any(each.severity is Severity.ERROR for each in facts.found)
     return Section("Findings", codes, tables=(found,), is_open=grave)
@@ -168,7 +180,7 @@ def _ownership(facts: GroupFacts) -> Section:
     if owners.owners is not None:
         matrix = owner_matrix(owners.owners, owners.names, begin, end, len(COLOURS))
         brief = f"{numbered(owners.partitions, 'partition')} and who had them, {stretch(begin, end)} UTC"
-        return Section("Who had what, over time", brief, (owner_picture(matrix),), is_open=True)
+        return Section("Who had what, over time", brief, (owner_picture(matrix, facts.timeline.entries),), is_open=True)
     pictures = [size_picture(facts.sizes, end)] if facts.sizes else []
     of_blocks = heat(facts.hand_overs, facts.unit, in_order=True)
     if of_blocks is not None:
@@ -205,6 +217,7 @@ def _load(facts: GroupFacts) -> Section:
     elsewhere = command("report skew --json", facts.scope, facts.line.cluster_id, exactly(facts.line.group_id))
     found = some(cells, heads, MOST_BARS, elsewhere)
     brief = f"{numbered(load.members, 'member')}, {load.least:,} to {load.most:,} partitions, {load.idle:,} idle"
+    brief = brief if facts.line.members else f"{brief}, before it became empty"
     return Section("Load of members", brief, (load_picture(load),), tables=(found,))
 
 
@@ -218,12 +231,12 @@ def _rebalances(facts: GroupFacts) -> Section:
             entry.generation,
             _members(entry),
             in_short(entry.causes, names),
-            *moves_of(entry.moved),
+            *moved,
             None if entry.unowned is None else len(entry.unowned),
             ", ".join(f"{_audited(code)} {number:,}" for code, number in entry.findings.items()) or None,
             entry.verdict,
         )
-        for entry, time in zip(entries, times, strict=True)
+        for entry, time, moved in zip(entries, times, moves_of(facts.timeline.entries)[::-1], strict=True)
     ]
     began = f"began, {day} UTC" if day else "began (UTC)"
     heads = (began, "generation", "members", "why", "moved", "given", "lost", "nobody has")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from groupledger.answers.queries import GroupKey
 from groupledger.answers.spoken import numbered
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import BY_CODE, Severity
-from groupledger.core.text import stretch
+from groupledger.core.text import length, stretch
+from groupledger.core.version import __version__
 from groupledger.report.html.charts import heat, heat_picture
 from groupledger.report.html.page_parts import Link, PageTable, Section, command, some
 
@@ -35,6 +37,8 @@ class IndexPage:
 
     title: str
     about: str
+    headline: str
+    numbers: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     findings: tuple[tuple[Severity, Section], ...]
     sections: tuple[Section, ...]
@@ -50,6 +54,8 @@ def index_page(of: Fleet, pages: Pages) -> IndexPage:
         f"{judged.computed:,} of them recomputed",
         period,
         of.known,
+        f"ledger {of.ledger}",
+        f"groupledger {__version__}",
     ]
     if scope.group is not None:
         parts.append(f"groups like {scope.group}")
@@ -60,7 +66,34 @@ def index_page(of: Fleet, pages: Pages) -> IndexPage:
         end = "the end" if scope.until is None else iso(scope.until)
         parts.append(f"asked for: from {begin} to {end}")
     sections = (_storms(of, pages), _skew(of, pages), _groups(of, pages))
-    return IndexPage("Consumer groups", " · ".join(parts), judged.notes, tuple(_codes(of, pages)), sections)
+    codes = tuple(_codes(of, pages))
+    return IndexPage("Consumer groups", " · ".join(parts), _headline(of), _numbers(of), judged.notes, codes, sections)
+
+
+def _headline(of: Fleet) -> str:
+    """Say in a sentence what is wrong now; else what was, and else what is not known."""
+    stuck = [each for each in of.gauges.groups if each.unowned]
+    unknown = sum(each.unowned is None and each.members > 0 for each in of.gauges.groups)
+    more = f" Of {numbered(unknown, 'group')} it is not known." if unknown else ""
+    if stuck:
+        have = "has" if len(stuck) == 1 else "have"
+        number = numbered(sum(each.unowned or 0 for each in stuck), "partition")
+        lasting = max((each.oldest_unowned_seconds or 0.0 for each in stuck), default=0.0)
+        longest = f", the longest for {length(timedelta(seconds=lasting))}" if lasting else ""
+        return f"{numbered(len(stuck), 'group')} {have} {number} that nobody reads{longest}.{more}"
+    now = f"No partition is known to be without an owner now.{more}"
+    grave = {(each.cluster_id, each.group_id) for each in of.audit.found if each.severity is Severity.ERROR}
+    if grave:
+        return f"{now} {numbered(len(grave), 'group')} had errors in this period."
+    return now
+
+
+def _numbers(of: Fleet) -> tuple[tuple[str, str], ...]:
+    """Return three numbers, each with its label."""
+    ages = [each.oldest_unowned_seconds for each in of.gauges.groups if each.oldest_unowned_seconds is not None]
+    oldest = length(timedelta(seconds=max(ages))) if any(ages) else "none" if ages else "not known"
+    rebalances = sum(each.rebalances for each in of.gauges.groups)
+    return ((f"{of.total:,}", "groups"), (f"{rebalances:,}", "rebalances"), (oldest, "longest without an owner now"))
 
 
 def _codes(of: Fleet, pages: Pages) -> Iterable[tuple[Severity, Section]]:
@@ -71,7 +104,8 @@ def _codes(of: Fleet, pages: Pages) -> Iterable[tuple[Severity, Section]]:
         shown = some(rows, heads, MOST_OF_A_CODE, elsewhere)
         records = numbered(sum(each.records for each in of_code), "record")
         brief = f"{numbered(len(of_code), 'group')}, {records}: {BY_CODE[code].what}"
-        yield severity, Section(code, brief, tables=(shown,))
+        step = f"Next: {BY_CODE[code].next_step(of_code[0].group_id, of_code[0].cluster_id)}"
+        yield severity, Section(code, brief, lines=(step,), tables=(shown,))
 
 
 def _linked(kind: type[Any], found: Sequence[Any], pages: Pages) -> tuple[list[str], list[tuple[object, ...]]]:
@@ -128,7 +162,8 @@ def _groups(of: Fleet, pages: Pages) -> Section:
     lines = []
     if without:
         lines.append(
-            f"{without:,} groups have no page, only the worst {len(pages):,} do: more with --limit, others with --group"
+            f"{without:,} groups have no page: the worst do, and those that a table ranks, {len(pages):,} together; "
+            "more with --pages, others by name: groupledger report html FOLDER GROUP"
         )
     brief = f"{of.total:,}, the worst first; {len(pages):,} have a page"
     return Section(

@@ -20,6 +20,7 @@ from groupledger.report.html.charts import (
     ORANGE,
     days,
     label,
+    moves_in_time,
     picture,
     time_axis,
     whole_numbers,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from groupledger.answers.group_owners import Size
     from groupledger.answers.owners import OwnerSpan
     from groupledger.answers.queries import NamedPartition
+    from groupledger.answers.timeline import TimelineEntry
     from groupledger.report.html.charts import Drawing
 
 
@@ -124,16 +126,24 @@ LETTER_COLUMNS = 9
 MOST_LETTERS = 400
 
 
-def owner_picture(of: OwnerMatrix) -> Drawing:
-    """Draw one row per partition, a colour and a letter per member; black means no owner."""
+def owner_picture(of: OwnerMatrix, entries: Sequence[TimelineEntry] = ()) -> Drawing:
+    """Draw one row per partition, a colour and a letter per member; black means no owner.
+
+    Above them, on the same axis of time, what each rebalance moved.
+    """
     colours = {**FIXED, **dict(enumerate(COLOURS))}
     seen = Counter(code for row in of.cells for code in row)
 
     def draw(figure: Figure) -> None:
         from matplotlib.colors import to_rgb
 
-        axes = figure.subplots()
+        heights = (1.1, 0.21 * len(of.places) + 0.3)
+        upper, axes = (
+            figure.subplots(2, 1, sharex=True, height_ratios=heights) if entries else (None, figure.subplots())
+        )
         begin, end = days(of.begin), days(of.end)
+        if upper is not None:
+            moves_in_time(upper, entries, 2 * (end - begin) / COLUMNS)
         axes.imshow(
             [[to_rgb(colours[code]) for code in row] for row in of.cells],
             aspect="auto",
@@ -151,7 +161,8 @@ def owner_picture(of: OwnerMatrix) -> Drawing:
         time_axis(axes, of.begin, of.end)
         _legend(figure, of, colours, seen)
 
-    return picture(draw, 1.4 + 0.21 * len(of.places), _alt(of, seen), _caption(of))
+    height = 1.4 + 0.21 * len(of.places) + (1.3 if entries else 0)
+    return picture(draw, height, _alt(of, seen), _caption(of))
 
 
 def _letters(axes: Axes, of: OwnerMatrix, colours: dict[int, str], begin: float, width: float) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from groupledger.core.moments import iso
+
 if TYPE_CHECKING:
     from groupledger.answers.scope import Scope
     from groupledger.report.html.charts import Drawing
@@ -73,12 +75,11 @@ def command(words: str, within: Scope, cluster: str | None, group: str | None = 
     """Return the command that shows more of the same period: `groupledger audit --since ... --group pay`."""
     options = {
         "--cluster": cluster,
-        "--group": group,
-        "--since": None if within.since is None else within.since.isoformat(),
-        "--until": None if within.until is None else within.until.isoformat(),
+        "--since": None if within.since is None else iso(within.since),
+        "--until": None if within.until is None else iso(within.until),
     }
     given = [f"{name} {shlex.quote(value)}" for name, value in options.items() if value is not None]
-    return " ".join(["groupledger", words, *given])
+    return " ".join(["groupledger", words, *([] if group is None else [shlex.quote(group)]), *given])
 
 
 def cut(text: str, most: int) -> str:

@@ -52,7 +52,9 @@ def write_report(
     _require_libraries()
     folder = ReportFolder(place)
     of = fleet(reader, asked)
-    worst = of.groups[:limit]
+    rows: tuple[Any, ...] = (*of.storms.groups, *of.skew.groups) if limit else ()
+    ranked = {(each.cluster_id, each.group_id) for each in rows}
+    worst = [line for at, line in enumerate(of.groups) if at < limit or line.key in ranked]
     for number, line in enumerate(worst, 1):
         doing(f"page {number:,} of {len(worst):,}: {line.group_id}")
         facts = group_facts(reader, of.scope, line, of.found(line))
