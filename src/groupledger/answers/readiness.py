@@ -166,11 +166,24 @@ def _with_forecasts(reader: Reader, judged: Sequence[_Judged], convert: Convert)
     afresh = convert(UNIFORM, [group.owning_nothing() for group in groups])
     forecasts: dict[int, tuple[tuple[Forecast, ...], Hindrance | None]] = {}
     for number, (each, group) in enumerate(zip(asked, groups, strict=True)):
-        of_group = tuple(_forecast(name, group, answers[name][number]) for name in answers)
+        of_group = tuple(_forecast(name, group, of[number]) for name, of in answers.items())
         dealt = afresh[number].after
         forecasts[id(each)] = of_group, None if dealt is None else copartitioned(group, dealt)
+    order = list(BY_CODE)
     for each in judged:
-        yield _group_readiness(each, *forecasts.get(id(each), ((), None)))
+        of_each, beside = forecasts.get(id(each), ((), None))
+        reasons = tuple(sorted((*each.reasons, *filter(None, [beside])), key=lambda reason: order.index(reason.code)))
+        more = {"readiness": each.readiness, "reasons": reasons, "forecasts": of_each, "plan": _plan(each)}
+        yield from_row(GroupReadiness, each.state, **more)
+
+
+def _forecast(name: str, group: GroupBefore, answer: Converted) -> Forecast:
+    after = answer.after or {}
+    members = tuple(
+        MemberForecast(each.member_id, tuple(sorted(each.owned)), tuple(sorted(after.get(each.member_id, ()))))
+        for each in group.members
+    )
+    return Forecast(name, None if answer.after is None else answer.moves(group), members, answer.why)
 
 
 def _has_forecast(each: _Judged) -> bool:
@@ -202,23 +215,6 @@ def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefo
         )
         found.append(GroupBefore(members, listed))
     return found
-
-
-def _forecast(name: str, group: GroupBefore, answer: Converted) -> Forecast:
-    after = answer.after or {}
-    members = tuple(
-        MemberForecast(each.member_id, tuple(sorted(each.owned)), tuple(sorted(after.get(each.member_id, ()))))
-        for each in group.members
-    )
-    return Forecast(name, None if answer.after is None else answer.moves(group), members, answer.why)
-
-
-def _group_readiness(each: _Judged, forecasts: tuple[Forecast, ...], beside: Hindrance | None) -> GroupReadiness:
-    order = list(BY_CODE)
-    found = (*each.reasons, *(() if beside is None else (beside,)))
-    reasons = tuple(sorted(found, key=lambda reason: order.index(reason.code)))
-    more = {"readiness": each.readiness, "reasons": reasons, "forecasts": forecasts, "plan": _plan(each)}
-    return from_row(GroupReadiness, each.state, **more)
 
 
 def _plan(each: _Judged) -> str | None:

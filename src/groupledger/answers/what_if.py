@@ -15,12 +15,13 @@ from groupledger.answers.states import choose, cluster_of, snapshots_of, states
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from groupledger.answers.causes import Side
     from groupledger.answers.queries import NamedPartition, Reader, Record
     from groupledger.answers.states import States
+    from groupledger.core.assignors.server.across_conversion import ListedTopics
 
 SERVER = "server-"
 """What the coordinator's own assignors begin with, where one is chosen by name."""
@@ -108,7 +109,7 @@ def what_if(
         least_before=min(held),
         most=max(would),
         least=min(would),
-        notes=(*notes, *_assumed(side, after), *_older(listed, counts)),
+        notes=(*notes, *_assumed(side, after, listed, counts)),
     )
 
 
@@ -171,14 +172,18 @@ def _joining(before: list[Record], number: int) -> tuple[list[Record], list[str]
     return new, [several] if names and len(counted) > 1 else []
 
 
-def _assumed(side: Side, after: list[Record]) -> Iterator[str]:
+def _assumed(side: Side, after: list[Record], listed: ListedTopics, counts: ListedTopics) -> Iterator[str]:
     if any(row["topics"] is None for row in side.members):
         yield "members whose subscription is not in the record are taken to subscribe to every topic of the group"
     if any(row["rack_id"] for row in after):
         yield "members name racks: those of replicas are left aside here"
+    for topic, (_, count) in counts.items():
+        if count != listed[topic][1]:
+            taken = f"{topic} is taken to have {count} partitions, as members have"
+            yield f"{taken}: the listing of that time has {listed[topic][1]}"
 
 
-def _listed(cluster: str, side: Side, known: States) -> dict[str, tuple[str | None, int]]:
+def _listed(cluster: str, side: Side, known: States) -> ListedTopics:
     """Return the topics as they are listed at the time of the state."""
     missing = known.not_listed(cluster, side, side.at)
     if missing:
@@ -197,16 +202,7 @@ def _shown(side: Side, topic: str, topic_id: str | None, count: int) -> int:
     return max(count, highest + 1)
 
 
-def _older(listed: Mapping[str, tuple[str | None, int]], counts: Mapping[str, tuple[str | None, int]]) -> Iterator[str]:
-    for topic, (_, count) in counts.items():
-        if count != listed[topic][1]:
-            taken = f"{topic} is taken to have {count} partitions, as members have"
-            yield f"{taken}: the listing of that time has {listed[topic][1]}"
-
-
-def _scenario(
-    assignor: str, side: Side, counts: Mapping[str, tuple[str | None, int]], after: list[Record]
-) -> dict[str, Any]:
+def _scenario(assignor: str, side: Side, counts: ListedTopics, after: list[Record]) -> dict[str, Any]:
     """Return the group as `core.scenarios.solving` takes it."""
     stayed = {row["member_id"] for row in side.members}
     serverside = assignor.startswith(SERVER)
