@@ -376,6 +376,8 @@ Holder = tuple[str, str, str | None, str | None]
 """Cluster, group, topic id, and where several members may have it the member: at most one holder within it."""
 
 BEFORE, AFTER = "before", "after"
+LATEST = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
+"""The order of changes `t`, the last one first; of one record, first what a member got."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,10 +470,9 @@ def unnamed(
 ) -> dict[GroupKey, str]:
     """Map groups to a topic id without a name in any listing, of which the group had the partition then."""
     condition, values = of_groups("t.", cluster, group)
-    order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
     query = steps(
         changes="SELECT t.cluster_id, t.group_id, t.topic_id, t.to_member_id, row_number() OVER "
-        f"(PARTITION BY t.cluster_id, t.group_id, t.topic_id ORDER BY {order}) AS place "
+        f"(PARTITION BY t.cluster_id, t.group_id, t.topic_id ORDER BY {LATEST}) AS place "
         "FROM current_ownership_changes t WHERE t.topic IS NULL AND t.topic_id IS NOT NULL "
         f"AND t.partition = :partition AND t.at <= :moment AND {condition}",
         unnamed="SELECT q.cluster_id, q.group_id, min(q.topic_id) AS topic_id FROM changes q WHERE q.place = 1 "

@@ -418,7 +418,10 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
     Of a group that is converted already only what is left to do.
     """
     if state["group_type"] == CONSUMER:
-        yield from _of_converted(members)
+        classic = [row["member_id"] for row in members if row["subscription_version"] is not None]
+        if classic:
+            text = f"{len(classic):,} of {len(members):,} members are classic: {few(_short(classic))}"
+            yield _reason(c.MIXED_MEMBERS, text)
         return
     if state["group_type"] != CLASSIC or state["protocol_type"] not in CONSUMERS:
         yield _reason(c.NOT_CONSUMERS, f"the protocol type is {state['protocol_type']!r}")
@@ -441,13 +444,6 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
 
 def _reason(obstacle: Obstacle, evidence: str) -> Hindrance:
     return Hindrance(obstacle.code, obstacle.effect, evidence)
-
-
-def _of_converted(members: Sequence[Record]) -> Iterator[Hindrance]:
-    classic = [row["member_id"] for row in members if row["subscription_version"] is not None]
-    if classic:
-        text = f"{len(classic):,} of {len(members):,} members are classic: {few(_short(classic))}"
-        yield _reason(c.MIXED_MEMBERS, text)
 
 
 def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:

@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.owners import life_of
+from groupledger.answers.owners import LATEST, life_of
 from groupledger.answers.queries import (
     BY_ID,
     CLASSIC,
@@ -231,10 +231,9 @@ def _changes(
     by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in names_now}))
     with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
     columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
-    order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
     query = steps(
         ranked=f"SELECT {columns}, t.at, t.held_since, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
-        f"row_number() OVER (PARTITION BY {columns} ORDER BY {order}) AS place, "
+        f"row_number() OVER (PARTITION BY {columns} ORDER BY {LATEST}) AS place, "
         f"min(CASE WHEN t.to_member_id IS NOT NULL THEN t.at END) OVER (PARTITION BY {columns}) AS first_had "
         f"FROM current_ownership_changes t WHERE {condition} AND ({by_name} OR {with_id}) AND t.at <= :moment",
         lasts="SELECT * FROM ranked q WHERE q.place = 1 "
