@@ -14,9 +14,8 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import column, integers, valid, wire_array
 from groupledger.engine.bucket_rows import Parts
-from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, sealed, sealed_counts
+from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, repartition_by_id, sealed, sealed_counts
 from groupledger.engine.group_arrays import held_rows
-from groupledger.engine.older_spark import repartition_by_id
 from groupledger.engine.result_rows import refusals
 from groupledger.tables import BY_NAME, REBALANCES
 from groupledger.tables import columns as c

@@ -45,7 +45,7 @@ from groupledger.core.rebalance.verdict import (
     other_moments,
     recorded_counts,
 )
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
+from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,

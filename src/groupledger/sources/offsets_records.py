@@ -1,7 +1,7 @@
 """Read records of `__consumer_offsets` from files and tables, with the group that their key names.
 
 Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64),
-by these names or by others (`core.log.layouts`). A null value is a tombstone. If there is a column topic, records of
+by these names or by others (`core.log.lines`). A null value is a tombstone. If there is a column topic, records of
 other topics are counted and left out.
 """
 
@@ -18,12 +18,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import OFFSET, PARTITION, RECORD_TIME
-from groupledger.core.log.layouts import columns_of
-from groupledger.core.log.lines import HEX, LOG_FIELDS, NO_VALUES, OFFSET_COMMIT_LEFT_OUT, TOPIC, log_record
+from groupledger.core.log.lines import (
+    HEX,
+    LOG_FIELDS,
+    NO_VALUES,
+    OFFSET,
+    OFFSET_COMMIT_LEFT_OUT,
+    PARTITION,
+    RECORD_TIME,
+    TOPIC,
+    columns_of,
+    log_record,
+)
 from groupledger.core.wire.offsets_log import CONTROL_KEYS, OFFSET_COMMITS
-from groupledger.sources.files import Files, open_table, paths
-from groupledger.sources.line_files import parsed, read_text
+from groupledger.sources.files import Files, open_table, parsed, paths, read_text
 from groupledger.sources.opening import (
     ENTRIES,
     PROBLEM,

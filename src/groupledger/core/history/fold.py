@@ -34,9 +34,8 @@ from groupledger.core.history.fold_rows import (
 )
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.kip848 import FIRST_EPOCH, fold_kip848, fold_kip848_tombstone, mark_hole
-from groupledger.core.history.ownership import Ownership, OwnershipChange
-from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import STEP_MEMBERS, GroupState, HistoryWriter
+from groupledger.core.history.ownership import STEP_MEMBERS, GroupState, HistoryWriter, Ownership, OwnershipChange
+from groupledger.core.log.listings import TopicHistory
 from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
 from groupledger.core.wire.codec import DecodeFault, Memo
 from groupledger.core.wire.offsets_log import (

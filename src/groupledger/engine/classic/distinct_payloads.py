@@ -17,16 +17,16 @@ import pyarrow as pa
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import owners, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
-from groupledger.core.history.member_payloads import (
-    ReadAssignment,
-    ReadSubscription,
-    read_assignment,
-    read_subscription,
-)
+from groupledger.core.history.members import ReadAssignment, ReadSubscription, read_assignment, read_subscription
 from groupledger.core.rebalance.registry import READING_CLAIMS
 from groupledger.core.wire import group_metadata as g
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.consumer_protocol import (
+    COOPERATIVE_STICKY,
+    FIRST_VERSION_WITH_OWNED,
+    INT32_BYTES,
+    NO_GENERATION,
+    STICKY,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     encode_assignment,
@@ -41,13 +41,6 @@ from groupledger.core.wire.group_metadata import (
 )
 from groupledger.core.wire.offsets_log import RecordKind, decode_value, encode_value
 from groupledger.core.wire.records import GroupMetadata
-from groupledger.core.wire.user_data import (
-    COOPERATIVE_STICKY,
-    FIRST_VERSION_WITH_OWNED,
-    INT32_BYTES,
-    NO_GENERATION,
-    STICKY,
-)
 from groupledger.engine.classic.record_columns import (
     CodedBytes,
     CodedTexts,
@@ -64,7 +57,7 @@ from groupledger.engine.classic.record_columns import (
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
-    from groupledger.core.history.topics import TopicHistory
+    from groupledger.core.log.listings import TopicHistory
     from groupledger.engine.classic.record_columns import BoolArray, ByteColumn, LogColumns
 
 

@@ -14,7 +14,7 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.arrays.ragged import owners, starts, take
 from groupledger.core.history import LogRow
-from groupledger.core.history.member_payloads import TopicIds
+from groupledger.core.history.members import TopicIds
 from groupledger.core.wire.codec import INT16
 from groupledger.engine.arrow_lists import arrow_type
 from groupledger.engine.fold_schema import GROUP_KEY, KNOWN
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
-    from groupledger.core.history.topics import TopicHistory
+    from groupledger.core.log.listings import TopicHistory
 
 
 if TYPE_CHECKING:

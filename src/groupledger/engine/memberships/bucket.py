@@ -17,7 +17,7 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import hash_utf8
 from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Member, TopicPartition
-from groupledger.core.log.input_codes import GroupCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.log.lines import GroupCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.rebalance.computation import Rebalances
 from groupledger.core.rebalance.least_moves import LeastMovesCertainty
 from groupledger.core.rebalance.registry import BY_NAME, STICKY
@@ -40,7 +40,7 @@ from groupledger.engine.arrow_lists import (
     wire,
     wire_array,
 )
-from groupledger.engine.bucket_rows import Parts, by_topic
+from groupledger.engine.bucket_rows import SCHEMA, SINCE, Parts, TopicCatalogue, by_topic
 from groupledger.engine.buckets import GROUPS_A_BUCKET, rebalanced
 from groupledger.engine.group_arrays import DecodedBucket
 from groupledger.engine.memberships import declared as d
@@ -50,20 +50,20 @@ from groupledger.engine.memberships.declared import (
     OwnedLists,
     any_of,
     as_plain,
+    known_assignor,
     numbered,
     owned_lists,
+    unknown_assignor,
     whole_numbers,
 )
-from groupledger.engine.memberships.input_columns import known_assignor, unknown_assignor
 from groupledger.engine.result_rows import ResultColumns, refusals
-from groupledger.engine.topic_catalogue import SCHEMA, SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.engine.group_arrays import Calculation
-    from groupledger.engine.memberships.input_columns import AssignPlan
+    from groupledger.engine.memberships.declared import AssignPlan
 
 
 INPUT = arrow_schema(r.INPUT)
