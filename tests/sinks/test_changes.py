@@ -46,7 +46,7 @@ def _first_words(call):
     return str(first.value) if isinstance(first, ast.Constant) else ""
 
 
-APART = ("changes.py", "archive.py", "frames.py")
+APART = ("append.py", "archive.py", "frames.py")
 """The module itself; one that writes a table of its own; and queries of users, of which only those that read are run
 (`test_what_is_no_query_is_refused_by_spark_s_reader_too`), and views, which are no tables."""
 

@@ -33,19 +33,22 @@ from pyspark.sql.types import (
 
 from groupledger.core.arrays.kernels import compiled, kernel, runs_compiled
 from groupledger.core.arrays.ragged import starts
-from groupledger.engine.arrow_lists import arrow_schema
-from groupledger.engine.classic.record_columns import ByteColumn
+from groupledger.engine.arrow_lists import ByteColumn, arrow_schema, one_array
 from groupledger.tables import columns as c
 from groupledger.tables.data_file import DataFile
 from groupledger.tables.declaration import SEEDS, OneOf, hashed_columns
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import DataType
 
+    from groupledger.core.arrays.batch import LongArray
+    from groupledger.core.arrays.checksums import ByteArray
     from groupledger.tables import Table
     from groupledger.tables.declaration import ColumnRule
 
+    HashArray = NDArray[np.uint64]
 
 TABLE, ROWS, DATA = "table", "rows", "data"
 COUNTS = "counts"
@@ -264,14 +267,6 @@ def _as_in_the_log(bound: Any, kind: DataType) -> Any:
 #
 # Columns that are hashed as JSON are written as Spark's `to_json` writes them, all rows at once.
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import LongArray
-    from groupledger.core.arrays.checksums import ByteArray
-
-    HashArray = NDArray[np.uint64]
-
 FIRST_SEED = 42
 """Spark's."""
 IN_FOUR_BYTES, IN_EIGHT_BYTES, IN_BYTES = range(3)
@@ -452,7 +447,7 @@ def hash_sums(table: Table, rows: pa.Table) -> list[int]:
     """Return the sums of `row_digest.SUMS` over rows that have the table's columns, with or without the attempt."""
     hashes = seeded(SEEDS, len(rows))
     for number, field, as_json, later in hashed_columns(table):
-        array = _whole(rows[field.name])
+        array = one_array(rows[field.name])
         is_valid = array.is_valid().to_numpy(zero_copy_only=False)
         numbered = is_valid if later else np.ones(len(rows), bool)
         add_column(hashes, number, numbered, values_of(json_texts(array) if as_json else array))
@@ -540,11 +535,6 @@ def _quoted(text: str) -> str:
     """Return a text as Spark writes it: as Python does, but for capitals in its escapes."""
     written = json.dumps(text, ensure_ascii=False)
     return _ESCAPED.sub(lambda found: rf"\u{found[1][1:].upper()}" if found[1][1:] else found[0], written)
-
-
-def _whole(column: Any) -> Any:
-    array = column.combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
 # What the oldest Spark we run on lacks, made from what it has (decision 0100): all such code is here.

@@ -52,6 +52,7 @@ from groupledger.engine.arrow_lists import (
     arrow_schema,
     assignments,
     column,
+    filled,
     integers,
     listed,
     whole,
@@ -301,15 +302,11 @@ class ResultColumns:
         at = np.flatnonzero(begins)
         named = partition != NONE
         part_start = np.concatenate(([0], np.cumsum(named)))[np.append(at, len(topic))]
-        fields = list(kind.value_type)
-        entry = pa.StructArray.from_arrays(
-            [
-                self.decoded.topic_names.take(pa.array(topic[at])),
-                listed(part_start, pa.array(partition[named]), fields[1].type),
-                _named(reason[at], [each.text for each in step.Reason]),
-            ],
-            fields=fields,
-        )
+        entry = [
+            self.decoded.topic_names.take(pa.array(topic[at])),
+            listed(part_start, pa.array(partition[named]), list(kind.value_type)[1].type),
+            _named(reason[at], [each.text for each in step.Reason]),
+        ]
         group = self.decoded.snapshots.topic_group[topic[at]]
         return listed(ragged.starts(np.bincount(group, minlength=len(self.is_refused))), entry, kind)
 
@@ -333,11 +330,7 @@ def _named(codes: Any, names: Sequence[str]) -> Column:
 
 def _rows(table: Table, values: Mapping[str, Column]) -> pa.Table:
     """Return rows of a table from its columns; a column that is not given is null."""
-    schema, length = SCHEMAS[table.name], len(values[c.SNAPSHOT_ID])
-    columns = [
-        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in schema
-    ]
-    return pa.table(columns, schema=schema)
+    return filled(SCHEMAS[table.name], values, len(values[c.SNAPSHOT_ID]))
 
 
 # Count the input and the results of a bucket, for the account of the run (`pipeline.assign`).

@@ -57,13 +57,14 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
+    from groupledger.core.arrays.ragged import Mask
     from groupledger.core.faults import Fault
     from groupledger.core.history import FoldSettings, TopicHistory
     from groupledger.core.history.fold_rows import Assignment
     from groupledger.core.history.head import Tenures
     from groupledger.core.rebalance.findings import Severity
     from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads
-    from groupledger.engine.classic.record_columns import BoolArray, CodedTexts, LogColumns
+    from groupledger.engine.classic.record_columns import CodedTexts, LogColumns
     from groupledger.engine.classic.steps import GroupTimeline
 
 
@@ -87,7 +88,7 @@ class ClassicFacts:
     columns: dict[str, Any]
     rows: dict[str, list[tuple[Any, ...]]]
     counts: Counter[tuple[str, str]]
-    left: BoolArray  # [G]
+    left: Mask  # [G]
 
 
 def fold_columns(
@@ -132,7 +133,7 @@ def fold_columns(
 
 def _fitting(
     log: LogColumns, starts: Starts, catalogues: dict[str, TopicHistory]
-) -> tuple[BoolArray, dict[int, HeadOfGroup]]:
+) -> tuple[Mask, dict[int, HeadOfGroup]]:
     """Which groups stand in one log partition, each offset once, behind a classic head or none; and these heads."""
     rising = np.ones(len(log.offset), bool)
     rising[1:] = (log.offset[1:] > log.offset[:-1]) & (log.log_partition[1:] == log.log_partition[:-1])
@@ -172,14 +173,14 @@ class OtherRecords:
     """Records whose keys are not those of their groups' generations, by record: under what they are counted, why they
     are refused, and those that are a hole, with what cannot be read."""
 
-    is_commit: BoolArray  # [N] of all records of the log
+    is_commit: Mask  # [N] of all records of the log
     unused: dict[int, str] = field(default_factory=dict)
     tombstones: dict[int, str] = field(default_factory=dict)
     faults: dict[int, Fault] = field(default_factory=dict)
     unreadable: dict[int, tuple[str, Fault]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, log: LogColumns, fit: BoolArray) -> OtherRecords:
+    def read(cls, log: LogColumns, fit: Mask) -> OtherRecords:
         """Read them one by one, but for offset commits; a group with a record of another type does not fit."""
         found, keys = cls(log.keys.begin_with(OFFSET_COMMITS[-1])), dict[bytes, LogKey]()
         owner = log.group
@@ -217,7 +218,7 @@ class OtherRecords:
         counted = self.tombstones if log.values.is_null[record] else self.unused
         counted[record] = kind.value
 
-    def holes(self, taken: BoolArray) -> LongArray:
+    def holes(self, taken: Mask) -> LongArray:
         """Those of the `taken` records that are holes."""
         holes = np.array(sorted(self.unreadable), np.int64)
         return np.asarray(holes[taken[holes]])
@@ -226,7 +227,7 @@ class OtherRecords:
 class RecordAccount:
     """What became of the records of the groups that are not `left`."""
 
-    def __init__(self, log: LogColumns, left: BoolArray, settings: FoldSettings) -> None:
+    def __init__(self, log: LogColumns, left: Mask, settings: FoldSettings) -> None:
         self.log, self.settings = log, settings
         self.taken = ~left[log.group]
 
@@ -284,7 +285,7 @@ class FactColumns:
         records: GroupRecords,
         payloads: Payloads,
         line: GroupTimeline,
-        good: BoolArray,
+        good: Mask,
     ) -> None:
         self.log, self.records, self.payloads, self.line = log, records, payloads, line
         self.good = good
@@ -464,7 +465,7 @@ def chosen(values: Sequence[Any], kind: pa.DataType, codes: LongArray) -> Any:
     return named(pa.array(list(values), kind), codes)
 
 
-def numbers(values: LongArray, there: BoolArray, codes: LongArray) -> Any:
+def numbers(values: LongArray, there: Mask, codes: LongArray) -> Any:
     """Return the numbers of these codes; null for NONE, and where there is none."""
     return named(pa.array(values, pa.int32(), mask=~there), codes)
 

@@ -34,7 +34,7 @@ from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import BY_CLASS
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
-from groupledger.engine.arrow_lists import Column, arrow_type, integers, list_starts, valid
+from groupledger.engine.arrow_lists import Column, arrow_type, integers, list_starts, listed, valid
 from groupledger.engine.group_arrays import Calculation
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
@@ -158,6 +158,7 @@ RESULT_NAMES = (*GROUP_NAMES, *REFUSAL_NAMES, MEMBERS_OF_GROUP)
 t = pa.types
 INT32_MAX = 2**31 - 1
 WIRE = arrow_type(TOPIC_ID_PARTITIONS)
+NUMBERS = WIRE.value_type.field(c.PARTITIONS).type
 _TEXT_PARTITION = r"^(?P<topic>.+)-(?P<number>[0-9]{1,10})$"
 
 
@@ -315,20 +316,13 @@ def owned_lists(array: Column) -> OwnedLists:
     topic, part_start, partition, unreadable, null_inside = _entries(array, start)
     numbers, beyond = whole_numbers(partition)
     low = integers(numbers, 0) < 0
-    owner = ragged.owners(start)
-    of_entry = [any_of(part_start, each) for each in (~valid(numbers) & ~beyond, low, beyond)]
-    null_inside = null_inside | of_entry[0] | ~valid(topic) & ~unreadable
-    masks = (
-        np.bincount(owner[each], minlength=len(array)) > 0
-        for each in (null_inside, of_entry[1], unreadable | of_entry[2])
-    )
+    unsaid, negative, wide = (any_of(part_start, each) for each in (~valid(numbers) & ~beyond, low, beyond))
+    null_inside = null_inside | unsaid | ~valid(topic) & ~unreadable
+    masks = (any_of(start, each) for each in (null_inside, negative, unreadable | wide))
     values = np.where(low, 0, integers(numbers, 0)).astype(np.int32)
     topics = pc.fill_null(topic, "")
-    fields = list(WIRE.value_type)
-    counted = pa.ListArray.from_arrays(pa.array(part_start.astype(np.int32)), pa.array(values), type=fields[-1].type)
-    entry = pa.StructArray.from_arrays([pa.nulls(len(topics), pa.string()), topics, counted], fields=fields)
-    lists = pa.ListArray.from_arrays(pa.array(start.astype(np.int32)), entry, type=WIRE, mask=pa.array(~valid(array)))
-    return OwnedLists(lists, *masks)
+    fields = [pa.nulls(len(topics)), topics, listed(part_start, pa.array(values), NUMBERS)]
+    return OwnedLists(listed(start, fields, WIRE, valid(array)), *masks)
 
 
 def _entries(array: Column, start: LongArray) -> tuple[Column, LongArray, Column, Mask, Mask]:

@@ -17,7 +17,7 @@ from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import numbers
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import Column, arrow_schema, arrow_type, column, list_starts, whole
+from groupledger.engine.arrow_lists import Column, arrow_schema, arrow_type, column, filled, list_starts, whole
 from groupledger.engine.buckets import parallelism
 from groupledger.engine.envelope import as_bytes, keys_of
 from groupledger.engine.memberships import declared as d
@@ -440,14 +440,4 @@ def _flat(rows: pa.Table, plan: AssignPlan) -> pa.Table:
     more = pc.or_(rows[c.CODE].is_valid(), pc.greater(pc.list_value_length(rows[c.UNASSIGNED_PARTITIONS]), 0))
     others = rows.filter(more)
     beside = {name: others[name] for name in (*plan.by, *d.REFUSAL_NAMES, c.UNASSIGNED_PARTITIONS)}
-    return pa.concat_tables([_padded(members, len(members[c.MEMBER_ID])), _padded(beside, len(others))])
-
-
-def _padded(values: dict[str, pa.Array], length: int) -> pa.Table:
-    return pa.table(
-        [
-            values[field.name].cast(field.type) if field.name in values else pa.nulls(length, field.type)
-            for field in SCHEMA
-        ],
-        schema=SCHEMA,
-    )
+    return pa.concat_tables([filled(SCHEMA, members, len(members[c.MEMBER_ID])), filled(SCHEMA, beside, len(others))])
