@@ -72,7 +72,8 @@ class DecodedBucket:
 def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
     """Return the rows of a bucket as arrays."""
     groups, members, _ = parts
-    tie = group_row_of_member(groups, members)
+    rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
+    tie = integers(rows, NONE).astype(np.int64)  # the group row of each member row; NONE: of a snapshot before
     rejections = Rejections.of_rows(groups, members, tie)
     bucket = _Bucket(groups, members, np.where(rejections.mask[tie], NONE, tie), calculation.catalogue)
     found = rejections.with_topics(bucket.topics, bucket.topic_group, bucket.topic_names, calculation.max_partitions)
@@ -96,12 +97,6 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     return DecodedBucket(
         groups, bucket.own, bucket.snapshots(), choice, bucket.topic_names, bucket.topic_ids, found, unrecomputed
     )
-
-
-def group_row_of_member(groups: pa.Table, members: pa.Table) -> LongArray:
-    """Return the group row that each member row belongs to; NONE: its snapshot is only one before."""
-    rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
-    return integers(rows, NONE).astype(np.int64)
 
 
 def _member_order(members: pa.Table, group: LongArray, groups: int) -> tuple[LongArray, LongArray]:
@@ -420,8 +415,6 @@ class Calculation:
     @property
     def catalogue(self) -> TopicCatalogue:
         """The topics."""
-        from groupledger.engine.bucket_rows import TopicCatalogue
-
         return TopicCatalogue.of_rows([]) if self.topics is None else self.topics
 
 

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
-from groupledger.core.arrays.ragged import MemberSlots
 from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
 from groupledger.core.protocol.compatibility import java_releases
@@ -65,8 +64,6 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
 
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
@@ -132,7 +129,8 @@ class ResultColumns:
         """Return a row a member of each group that got an outcome."""
         made = self.result.step
         member_group = self.result.party.group
-        schema = SCHEMAS[ASSIGNMENTS.name]
+        schema, slots = SCHEMAS[ASSIGNMENTS.name], self.result.slots
+        names = {c.TOPIC: self.decoded.topic_names}
         lists = {
             c.HELD: self.result.held,
             c.TARGET: self.result.target,
@@ -145,7 +143,7 @@ class ResultColumns:
         values = self._identity(self.decoded.groups.take(pa.array(member_group))) | {
             c.MEMBER_ORDER: column(self.decoded.members, c.MEMBER_ORDER),
             c.MEMBER_ID: column(self.decoded.members, c.MEMBER_ID),
-            **{name: self._wire(each, schema.field(name).type) for name, each in lists.items()},
+            **{name: wire_array(each, slots, names, schema.field(name).type) for name, each in lists.items()},
         }
         rows = _rows(ASSIGNMENTS, values)
         return rows.filter(pa.array(~self.is_refused[member_group])) if self.refused else rows
@@ -236,9 +234,6 @@ class ResultColumns:
             c.ROUND: pa.repeat(pa.scalar(FIRST_ROUND, pa.int32()), len(groups)),
             **{name: column(groups, name) for name in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID)},
         }
-
-    def _wire(self, lists: MemberSlots, kind: Any) -> Column:
-        return wire_array(lists, self.result.slots, {c.TOPIC: self.decoded.topic_names}, kind)
 
     def _outcome(self) -> LongArray:
         result = self.result

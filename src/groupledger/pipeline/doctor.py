@@ -321,7 +321,8 @@ def _differences(rows: RunRows, erasure: Erasure, tally: Counter[str]) -> Iterat
     wrong = [table for table in kept if rows.by_table and not rows.same(table)]
     tally[_EQUAL] += len(kept) - len(wrong)
     for table in wrong:
-        got, wanted = (_hex(digest) for digest in (rows.digest(table), rows.committed_digest(table)))
+        digests = rows.digest(table), rows.committed_digest(table)
+        got, wanted = ("none" if digest is None else f"{digest:015x}" for digest in digests)
         numbers = f"{rows.number(table)} rows of {rows.committed(table)}"
         yield f"{table.name} of {attempt}: {numbers}, digest {got}, wanted {wanted}"
     if not wrong and not erased and not rows.all_same:
@@ -332,10 +333,6 @@ def _differences(rows: RunRows, erasure: Erasure, tally: Counter[str]) -> Iterat
 def _is_erased(run: attempts.Run, table: Table, erasure: Erasure) -> bool:
     removed = run.attempt_id in erasure.removed.get(table.name, ())
     return removed or (run.sequence < erasure.redacted and may_change(table))
-
-
-def _hex(digest: int | None) -> str:
-    return "none" if digest is None else f"{digest:015x}"
 
 
 # May several processes write to a ledger at once? What its store promises, and what our lock adds to it.

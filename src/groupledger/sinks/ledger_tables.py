@@ -380,7 +380,8 @@ def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> Non
         raise foreign(location, table, first_difference(got, table.schema) or "")
     commands = [f"ALTER TABLE {name} ADD COLUMNS ({columns_ddl(new)})"] if new else []
     commands += _constraining(name, constraints(spark, location, table), table.constraints)
-    if table.cluster_by != _clustering(spark, name):
+    [detail] = spark.sql(f"DESCRIBE DETAIL {name}").collect()
+    if table.cluster_by != tuple(detail["clusteringColumns"] or ()):
         commands.append(f"ALTER TABLE {name}{layout(table) or ' CLUSTER BY NONE'}")
     for command in commands:
         persistently(partial(append.run, spark, location, table, command), table)
@@ -404,11 +405,6 @@ def _constraining(name: str, got: Mapping[str, str], wanted: Mapping[str, str]) 
 def _squeezed(condition: str) -> str:
     """Remove all spaces: Delta puts some into a constraint that comes later than its table."""
     return "".join(condition.split())
-
-
-def _clustering(spark: SparkSession, name: str) -> tuple[str, ...]:
-    [row] = spark.sql(f"DESCRIBE DETAIL {name}").collect()
-    return tuple(row["clusteringColumns"] or ())
 
 
 # What keeps one table small and fast: rows removed, rows gathered in few files, files that are nobody's removed.

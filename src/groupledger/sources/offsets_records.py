@@ -296,11 +296,7 @@ def named_group(key: bytes | None) -> str | None:
 def _bytes(schema: StructType, name: str) -> Column:
     if isinstance(schema[name].dataType, BinaryType):
         return F.col(name)
-    return F.when(~_is_hex(name), F.try_to_binary(F.col(name), F.lit("base64")))
-
-
-def _is_hex(name: str) -> Column:
-    return F.col(name).rlike(f"^(?:{HEX})$")
+    return F.when(~F.col(name).rlike(f"^(?:{HEX})$"), F.try_to_binary(F.col(name), F.lit("base64")))
 
 
 def _as_text(schema: StructType, name: str) -> Column:

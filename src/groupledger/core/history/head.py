@@ -109,7 +109,10 @@ def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
     undecided = document.pop("undecided", ())
     state = GroupState(**document)
     state.undecided = tuple(_restored_record(state.log_partition, row) for row in undecided)
-    state.ownership = _restored_ownership(held)
+    state.ownership = Ownership()
+    for member_id, since, owned in held:
+        assignment = tuple((topic_id, name, tuple(partitions)) for topic_id, name, partitions in owned)
+        state.ownership.restore(member_id, since, assignment)
     state.generation = _restored_generation(generation)
     state.kip848 = None if kip848 is None else _restored_kip848(kip848, GroupType(state.group_type or ""), topics)
     return state
@@ -148,14 +151,6 @@ def _generation(generation: Generation) -> dict[str, object]:
         "timestamp_ms": generation.timestamp_ms,
         "members": [list(member) for member in generation.members.items()],
     }
-
-
-def _restored_ownership(held: list[list[Any]]) -> Ownership:
-    ownership = Ownership()
-    for member_id, since, topics in held:
-        assignment: Assignment = tuple((topic_id, name, tuple(partitions)) for topic_id, name, partitions in topics)
-        ownership.restore(member_id, since, assignment)
-    return ownership
 
 
 def _raw_record(row: LogRow) -> list[int | str | None]:

@@ -213,19 +213,15 @@ def taken(
     like others in user data, and none in a subscription.
     """
     if assignor == STICKY:
-        return ((), None) if _is_prefixed(user_data, len(owned)) else (owned, generation)
+        # Without the prefix of kafka-python the bytes begin with the number of topics of the claim.
+        head = (user_data or b"")[:INT32_BYTES]
+        prefixed = head.startswith(STRAY_PREFIX) and head != INT32.pack(len(owned))
+        return ((), None) if prefixed else (owned, generation)
     if subscription_generation is not None and subscription_generation >= 0:
         return owned, subscription_generation
     if assignor == COOPERATIVE_STICKY and user_data is not None and len(user_data) >= INT32_BYTES:
         return owned, _generation.read(user_data, 0)[0]
     return owned, generation
-
-
-def _is_prefixed(user_data: bytes | None, topics: int) -> bool:
-    """Whether a claim of so many topics stood behind the prefix: without it the bytes begin with their number."""
-    if user_data is None or not user_data.startswith(STRAY_PREFIX):
-        return False
-    return user_data[:INT32_BYTES] != INT32.pack(topics)
 
 
 def encode_user_data(user_data: UserData) -> bytes | None:

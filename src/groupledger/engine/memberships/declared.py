@@ -234,11 +234,7 @@ def _is_owned(kind: pa.DataType) -> bool:
     return named and c.PARTITION in fields and bool(t.is_integer(fields[c.PARTITION]))
 
 
-def _is_key(kind: pa.DataType) -> bool:
-    tests = (t.is_string, t.is_integer, t.is_boolean, t.is_date, t.is_timestamp)
-    return any(test(kind) for test in tests)
-
-
+_KEY_TESTS = (t.is_string, t.is_integer, t.is_boolean, t.is_date, t.is_timestamp)
 _MAY_BE: dict[ColumnKind, Callable[[pa.DataType], bool]] = {
     ColumnKind.TEXT: t.is_string,
     ColumnKind.WHOLE: _is_whole,
@@ -247,7 +243,7 @@ _MAY_BE: dict[ColumnKind, Callable[[pa.DataType], bool]] = {
     ColumnKind.RACKS: lambda kind: is_list(kind) and (_is_texts(kind.value_type) or bool(t.is_null(kind.value_type))),
     ColumnKind.COUNTS: lambda kind: bool(t.is_map(kind) and t.is_string(kind.key_type) and _is_whole(kind.item_type)),
     ColumnKind.OWNED: _is_owned,
-    ColumnKind.KEY: _is_key,
+    ColumnKind.KEY: lambda kind: any(test(kind) for test in _KEY_TESTS),
 }
 _PLAIN_TYPES = {
     ColumnKind.TEXT: pa.string(),
