@@ -78,7 +78,7 @@ _INGESTED: dict[str, Any] = {
     "already_committed": _TRUE_OR_FALSE,
     "nothing_new": {"const": False},
     "left": _map(NUMBER),
-    "accounts": Printed("pipeline.accounts.Account", ("balanced",), several=True),
+    "accounts": Printed("pipeline.invocation.Account", ("balanced",), several=True),
     "rows": _map(NUMBER),
     "quarantined": NUMBER,
     "result_digest": TEXT,

@@ -24,7 +24,7 @@ from groupledger.core.assignors.roundrobin import roundrobin_groups
 from groupledger.core.assignors.safe import Doubt, among_subscribers, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.faults import Fault, expected_one_of
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import (
     BY_NAME,
     CONSTRAINED,

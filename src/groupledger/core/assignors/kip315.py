@@ -20,7 +20,7 @@ from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.group import Arrays, GroupView, TargetLists, arrays, clear, group_at, sort_by_rank
 from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.step import Reason
 
 if TYPE_CHECKING:

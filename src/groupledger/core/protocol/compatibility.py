@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol
-from groupledger.core.wire.consumer_protocol import NEWEST_VERSION
-from groupledger.core.wire.user_data import UserDataForm, decode_user_data
+from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, UserDataForm, decode_user_data
 
 EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
-from groupledger.core.arrays.group_encoding import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.safe import generations

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol, TopicPartition
 from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, Kind, MemberSnapshotRow
-from groupledger.core.history.group_log import CommittedOffset
+from groupledger.core.history.head import CommittedOffset
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.client_api import NOTHING, Call, Callback, PartitionSet, call
 from groupledger.core.rebalance.step import Form
