@@ -5,7 +5,7 @@ Read `timed_group` (members, clocks, the queue), `polling` (the client), `coordi
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.simulator import Script, simulate
-from groupledger.core.protocol.client_api import Times
+from groupledger.core.protocol.consumer import Times
 
 first = simulate(Script({"orders": 4}, [e.Join("a", ("orders",))], times=Times()))[0]
 first.unavailable_ms[("orders", 0)]  # 3000: group.initial.rebalance.delay.ms

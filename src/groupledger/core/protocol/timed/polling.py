@@ -11,7 +11,7 @@ from functools import partial
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.classic_group import assign_call
-from groupledger.core.protocol.client_api import Call, Callback, Subscription
+from groupledger.core.protocol.consumer import Call, Callback, Subscription
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.timed import coordination
 from groupledger.core.protocol.timed.timed_group import (
@@ -24,7 +24,6 @@ from groupledger.core.protocol.timed.timed_group import (
     TimedProcess,
     call_off,
 )
-from groupledger.core.rebalance.step import Form
 
 PollStep = Callable[[TimedGroup, TimedProcess], Program]
 
@@ -81,7 +80,7 @@ def _next(process: TimedProcess) -> PollStep | None:
 def _say(group: TimedGroup, process: TimedProcess) -> Program:
     """Make the calls for what it gave up when it subscribed to something else."""
     calls, process.pending_callbacks = process.pending_callbacks, ()
-    yield from call(group, process, calls, 0)
+    return call(group, process, calls, 0)
 
 
 def _learn(group: TimedGroup, process: TimedProcess) -> Program:
@@ -183,35 +182,22 @@ def _assign(group: TimedGroup, process: TimedProcess, found: Joined) -> Generato
 def _take(group: TimedGroup, process: TimedProcess) -> Program:
     """onJoinComplete: revoke what is not assigned any more, take what is new, join again if something was revoked."""
     given, process.received_assignment = process.received_assignment or (), None
-    if process.loses:
-        _lose(group, process)
+    if process.loses:  # it ignores the assignment, and is silent from now on
+        group.done(process.consumer.member_id, answered=True, again=False)
+        coordination.go_silent(group, process)
+        process.running, process.stopped_ms, process.loses = Running.CUT_OFF, group.now_ms, False
+        process.join_started_ms = None
         return
     found, process.returned = process.returned, None
     reaction = c.receive_assignment(process.consumer, given)
     process.consumer = reaction.consumer
-    again = reaction.joins or _left_undone(group, process, found)
-    process.must_rejoin |= again
+    undone = found is not None and found.returned is not None and group.undone(process, found.returned, found.leads)
+    process.must_rejoin |= reaction.joins or undone
     yield from call(group, process, reaction.calls, process.round)
     group.done(process.consumer.member_id, answered=True, again=process.must_rejoin)
     process.join_started_ms = None
     if process.thaw():
         process.view = group.topics
-
-
-def _lose(group: TimedGroup, process: TimedProcess) -> None:
-    """Ignore the assignment, and be silent from now on."""
-    group.done(process.consumer.member_id, answered=True, again=False)
-    coordination.go_silent(group, process)
-    process.running, process.stopped_ms, process.loses = Running.CUT_OFF, group.now_ms, False
-    process.join_started_ms = None
-
-
-def _left_undone(group: TimedGroup, process: TimedProcess, found: Joined | None) -> bool:
-    """Whether a static member that took back its seat has to join in the form `kip` (decision 0032)."""
-    if found is None or found.returned is None or group.form is not Form.KIP:
-        return False
-    unseen = found.leads and group.planned_view != process.consumer.view
-    return unseen or not process.consumer.owned.issuperset(found.returned.owned)
 
 
 def close(group: TimedGroup, process: TimedProcess) -> Program:
