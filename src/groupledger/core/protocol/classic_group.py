@@ -23,6 +23,10 @@ from groupledger.core.protocol.settlement import MemberRound, Round
 from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
 from groupledger.core.rebalance.step import Form
 
+# The broker's side of a classic group: who has a seat, which generation it is, which assignor and leader are chosen.
+#
+# It never looks into a subscription (KIP-792: the metadata is read by the leader alone).
+
 
 @dataclass(slots=True)
 class Registered:
@@ -154,6 +158,8 @@ def _walked(texts: tuple[str, ...]) -> tuple[str, ...]:
     run(map_order, hash_texts(texts), order, len(texts), cells=len(texts))
     return tuple(texts[at] for at in order.tolist())
 
+
+# The group, and its processes.
 
 NOBODY = Plan({}, {}, ThreeSets())
 

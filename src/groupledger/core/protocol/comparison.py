@@ -7,7 +7,7 @@ cooperative-sticky two rounds, two moves and two revocations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -294,25 +294,13 @@ def _more(read: Read, now: Mapping[TopicPartition, int], before: Mapping[TopicPa
     return sum(now.get(each, 0) - before.get(each, 0) for each in read.ends)
 
 
-def _total(rows: Iterable[EventCost], double_owners: int) -> Cost:
-    found = [row.cost for row in rows]
-    return Cost(
-        rounds=_sum(each.rounds for each in found),
-        moves=_sum(each.moves for each in found),
-        revoked=_sum(each.revoked for each in found),
-        lost=_sum(each.lost for each in found),
-        unavailable_rounds=_sum(each.unavailable_rounds for each in found),
-        unavailable_ms=sum(each.unavailable_ms for each in found),
-        read_twice=_sum(each.read_twice for each in found),
-        never_read=_sum(each.never_read for each in found),
-        double_owners=double_owners,
-    )
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """Of those that were counted; None: nothing was."""
-    known = [each for each in counts if each is not None]
-    return sum(known) if known else None
+def _total(rows: Sequence[EventCost], double_owners: int) -> Cost:
+    """Return sums of what was counted; None: nothing was. A partition with two owners is counted once for all rows."""
+    counts: dict[str, Any] = {}
+    for name in (each.name for each in fields(Cost)):
+        known = [count for row in rows if (count := getattr(row.cost, name)) is not None]
+        counts[name] = sum(known) if known else None
+    return Cost(**counts | {"unavailable_ms": counts["unavailable_ms"] or 0, "double_owners": double_owners})
 
 
 # One script under another assignor, protocol or setting: what `groupledger simulate --compare` plays side by side.

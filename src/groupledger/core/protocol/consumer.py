@@ -20,6 +20,8 @@ from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.topic_patterns import matching
 from groupledger.core.rebalance.step import Form
 
+# The calls a rebalance makes into an application and its assignor, under Kafka's own names.
+
 PartitionSet = frozenset[TopicPartition]
 NOTHING: PartitionSet = frozenset()
 
@@ -149,6 +151,8 @@ class Seat:
     subscription: Subscription
     group_instance_id: str | None = None
 
+
+# The consumer.
 
 PartitionCounts = Mapping[str, int]
 """Partition counts as somebody's metadata has them; a topic that is missing does not exist there."""

@@ -44,6 +44,8 @@ from groupledger.core.protocol.settlement import (
 from groupledger.core.protocol.topic_patterns import require_pattern
 from groupledger.core.rebalance.step import Form
 
+# Who consumes each partition of a simulated group and since when, and where two do at the same time.
+
 
 class Gap(NamedTuple):
     """Nobody consumed a partition from `since_ms` up to `until_ms`."""
@@ -237,6 +239,8 @@ class Records:
             {each: self.end(each, now_ms) for each in sorted(self._made_ms)},
         )
 
+
+# Processes and their applications, and the group.
 
 Accepts = Callable[[], bool]
 """Whether the coordinator takes a commit of a process now."""

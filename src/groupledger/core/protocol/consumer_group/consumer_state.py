@@ -13,6 +13,8 @@ from groupledger.core.protocol.consumer_group.topics_and_targets import TopicIdP
 from groupledger.core.protocol.events import GroupProtocol
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
+# What a broker of Kafka 4.4 is configured with where it concerns groups that it assigns; the defaults are its own.
+
 HEARTBEAT_INTERVAL_MS = 5_000
 SESSION_TIMEOUT_MS = 45_000
 ASSIGNMENT_INTERVAL_MS = 1_000
@@ -160,6 +162,8 @@ def partitions_of(topology: Subtopologies, task: Task, counts: Mapping[str, int]
     read = topology[task.subtopology].read if task.subtopology in topology else ()
     return [TopicPartition(topic, task.number) for topic in read if task.number < counts.get(topic, 0)]
 
+
+# A member.
 
 LEFT_STATIC = -2
 """Member epoch of a static member that left and may come back."""

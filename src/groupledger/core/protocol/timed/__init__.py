@@ -1,7 +1,7 @@
 """A group whose rounds are driven by time: clients that poll and heartbeat, and a coordinator that waits for them.
 
-Read `timed_group` (members, clocks, the queue), `polling` (the client), `coordination` (the coordinator), `timed_play`
-(the loop). Called by `core.protocol.simulator`.
+Read `timed_group` (members, clocks, the queue), `coordination` (the coordinator), `timed_play` (the client, the events,
+the loop). Called by `core.protocol.simulator`.
 
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.simulator import Script, simulate
