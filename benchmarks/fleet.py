@@ -29,8 +29,7 @@ from pyspark.sql.types import (
 
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
-from groupledger.core.protocol.simulated_ownership import DoubleOwner
+from groupledger.core.protocol.settlement import DoubleOwner, MemberCall, MemberRound, Round, Settlement
 from groupledger.engine.bucket_rows import BUCKET, by_topic
 from groupledger.engine.envelope import repartition_by_id
 from groupledger.tables import columns as c
