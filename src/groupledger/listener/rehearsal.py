@@ -16,13 +16,8 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
-<<<<<<< HEAD
 from groupledger.core.history.head import CommittedOffset, RecordedLog
-from groupledger.core.protocol.client_api import Call, Callback
-=======
-from groupledger.core.history.group_log import CommittedOffset, RecordedLog
 from groupledger.core.protocol.consumer import Call, Callback
->>>>>>> lp
 from groupledger.core.protocol.recorded import (
     Certainty,
     RecordedCall,

@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 __all__ = [
     "JoinMemory",
     "LeftOut",
+    "assign",
     "left_out",
     "next_epochs",
     "read_memory",
     "remember",
-    "sticky_stream_join",
     "write_epoch",
     "write_memory",
 ]
 
 
-def sticky_stream_join(batch: GroupBatch) -> AssignmentBatch:
+def assign(batch: GroupBatch) -> AssignmentBatch:
     """Assign every group; the assignor is eager, so the answer is the target. See `left_out` for the rest."""
     return answer(stream_join_groups, batch, None)
 

@@ -14,15 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol
-<<<<<<< HEAD
-from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, UserDataForm, decode_user_data
-=======
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA
 from groupledger.core.rebalance.step import Form
-from groupledger.core.wire.consumer_protocol import NEWEST_VERSION
-from groupledger.core.wire.user_data import UserDataForm, decode_user_data
->>>>>>> lp
+from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, UserDataForm, decode_user_data
 
 EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
 
