@@ -33,8 +33,7 @@ from groupledger.core.log.lines import TOPIC
 from groupledger.core.log.read_plan import OffsetRange
 from groupledger.engine.session import session
 from groupledger.sources import kafka_log
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_records import CONSUMER, StretchReader
+from groupledger.sources.kafka_log import CONSUMER, Address, StretchReader
 from groupledger.sources.offsets_records import of_topic
 from groupledger.sources.opening import NUMBER
 from tests.kafka.groups import ends

@@ -29,10 +29,9 @@ from pyspark.sql.types import (
 
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.settlement import MemberCall, MemberRound, Round, Settlement
-from groupledger.core.protocol.simulated_ownership import DoubleOwner
+from groupledger.core.protocol.settlement import DoubleOwner, MemberCall, MemberRound, Round, Settlement
 from groupledger.engine.bucket_rows import BUCKET, by_topic
-from groupledger.engine.older_spark import repartition_by_id
+from groupledger.engine.envelope import repartition_by_id
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_PARTITIONS
 

@@ -23,7 +23,7 @@ from groupledger.config import Config, LedgerSettings, MaintainSettings, SparkSe
 from groupledger.engine.session import session
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
-from groupledger.sinks import upkeep
+from groupledger.sinks import ledger_tables
 from groupledger.sinks.ledger_tables import LedgerLocation, init
 from groupledger.tables import GROUP_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -58,7 +58,7 @@ class Read:
     rows: int
     files: int
     bytes: int
-    of: upkeep.TableSize
+    of: ledger_tables.TableSize
 
     def __str__(self) -> str:
         share = f"{self.files / self.of.files:.1%} of the files, {self.bytes / self.of.bytes:.1%} of the bytes"
@@ -78,9 +78,9 @@ class History:
             self.spark.sql(f"ALTER TABLE {self.location.identifier(GROUP_SNAPSHOTS)} {layout}")
         self.read: dict[str, Read] = {}
         self.append_seconds = _timed(lambda: self._fill(asked_for.groups, asked_for.snapshots))
-        self.appended = upkeep.size(self.spark, self.location, GROUP_SNAPSHOTS)
+        self.appended = ledger_tables.size(self.spark, self.location, GROUP_SNAPSHOTS)
         self.maintain_seconds = _timed(lambda: self._maintain(asked_for.file_mb))
-        self.size = upkeep.size(self.spark, self.location, GROUP_SNAPSHOTS)
+        self.size = ledger_tables.size(self.spark, self.location, GROUP_SNAPSHOTS)
         self.group_id = _group(asked_for.groups // 2)
 
     def _fill(self, groups: int, snapshots: int) -> None:

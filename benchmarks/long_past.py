@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyarrow import parquet
 
-from groupledger.sinks.attempts import COMMITTED, FACTS_AS_OF, INGEST, PLANNED, READ
-from groupledger.sinks.commit_log import FolderCommitLog, RunRow, itself
+from groupledger.sinks.attempts import COMMITTED, FACTS_AS_OF, INGEST, PLANNED, READ, FolderCommitLog, RunRow, itself
 from groupledger.sinks.ledger_tables import CHECKPOINT_INTERVAL
 from groupledger.tables import ASSIGNMENTS, REBALANCES, RUNS, TABLES, VIOLATIONS
 from groupledger.tables import columns as c

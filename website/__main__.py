@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from groupledger.cli.json_schemas import FORMS, as_text
-from groupledger.config import reference as configuration
+from groupledger.config import loading as configuration
 from website import commands, decisions, picture, python_api, reference, tables
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -9,7 +9,7 @@ from groupledger.answers.reader import views as declared_views
 from groupledger.cli.exits import EXIT_BY_CODE, Exit
 from groupledger.cli.runs import WORDS, meaning
 from groupledger.core.faults import Code
-from groupledger.core.log.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.log.lines import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.log.segments import SegmentCode
 from groupledger.core.obstacles import OBSTACLES
 from groupledger.core.protocol.rolling_migration import Danger

@@ -22,10 +22,10 @@ from groupledger.core.assignors import assign
 from groupledger.core.rebalance.step import Form
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import listed
+from groupledger.engine.bucket_rows import SINCE, TopicCatalogue
 from groupledger.engine.buckets import GROUPS_A_BUCKET, enveloped
 from groupledger.engine.envelope import Envelope, FilesOfAttempt
 from groupledger.engine.group_arrays import Calculation
-from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 SEED = 41

@@ -32,14 +32,14 @@ if _TYPE_CHECKING:
     from groupledger import custom, listener
     from groupledger.core.faults import Fault
     from groupledger.engine.memberships.declared import ASSIGNED_GROUPS, ASSIGNED_MEMBERS, MEMBERS, REFUSED, TOPICS
-    from groupledger.engine.memberships.udfs import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
+    from groupledger.engine.memberships.user_tables import ASSIGNOR_SCHEMA, assignor_arrow, assignor_udf, register
     from groupledger.notebook.assigned import Assigned, assign, ingest
     from groupledger.notebook.ledger import Ledger, LedgerGroup
     from groupledger.notebook.ledger import open_ledger as open
     from groupledger.notebook.plain import AssignorInfo, assignors, simulate, solve
     from groupledger.notebook.replies import Picture, Reply
 
-_DECLARED, _UDFS = "engine.memberships.declared", "engine.memberships.udfs"
+_DECLARED, _UDFS = "engine.memberships.declared", "engine.memberships.user_tables"
 _PLACES = {
     "assign": ("notebook.assigned", "assign"),
     "Assigned": ("notebook.assigned", "Assigned"),

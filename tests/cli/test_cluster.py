@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from groupledger.cli import main
 from groupledger.core.faults import Fault
-from groupledger.sources.kafka_client import Cluster
+from groupledger.sources.kafka_log import Cluster
 
 WORD = "a-password-nobody-sees"
 

@@ -17,9 +17,9 @@ from groupledger.cli.runs import (
 )
 from groupledger.core.rebalance.registry import NOT_OF_3_7_1
 from groupledger.core.rebalance.verdict import Verdict
-from groupledger.pipeline.accounts import Account
 from groupledger.pipeline.assign import AssignSummary
 from groupledger.pipeline.frames import GroupVerdicts, total
+from groupledger.pipeline.invocation import Account
 
 FOR_PEOPLE = Output(as_json=False)
 

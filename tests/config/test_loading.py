@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupledger.config import Config, ConfigFault, LedgerSettings, SourceSettings, load, parse
-from groupledger.config.loading import TEMPLATE
-from groupledger.config.reference import entries, page
+from groupledger.config.loading import TEMPLATE, entries, page
 from groupledger.config.settings import OFFSETS
 from groupledger.core.secrets import without_secrets
 from tests.pages import blocks
@@ -222,4 +221,4 @@ def test_the_blocks_of_the_page_on_clusters_can_be_copied():
 
 def test_the_configuration_page_is_the_declaration():
     written = (ROOT / "docs" / "reference/configuration.md").read_text(encoding="utf-8")
-    assert written == page(), "python -m groupledger.config.reference > docs/reference/configuration.md"
+    assert written == page(), "python -m groupledger.config.loading > docs/reference/configuration.md"

@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.log.layouts import FIELDS, columns_of, layout_of_line, value_at
+from groupledger.core.log.lines import FIELDS, columns_of, layout_of_line, value_at
 
 PLAIN = ["partition", "offset", "timestamp", "key", "value"]
 SPARK = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]

@@ -8,15 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from groupledger.core.wire.consumer_protocol import (
+    COOPERATIVE_STICKY,
+    STICKY,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartitions,
+    UserData,
+    UserDataForm,
     encode_assignment,
     encode_subscription,
+    encode_user_data,
 )
 from groupledger.core.wire.offsets_log import LogKey, RecordKind, encode_key, encode_value
 from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata, RecordValue
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm, encode_user_data
 from tests.corpus.history import History, Label, Line
 from tests.corpus.topics import BEGIN_MS, Topics
 

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.config import parse
 from groupledger.config.loading import sample_settings
-from groupledger.pipeline.demo import demo
+from groupledger.pipeline.both_jobs import demo
 from groupledger.pipeline.invocation import Invocation
 
 ROOT = Path(__file__).parents[2]

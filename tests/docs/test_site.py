@@ -7,7 +7,7 @@ from pathlib import Path
 import markdown
 import pytest
 
-from groupledger.core.log.input_codes import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.log.lines import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.log.segments import SegmentCode
 from groupledger.core.wire.codec import DecodeCode
 from tests.docs.navigation import all_pages, pages_of
@@ -26,7 +26,7 @@ WHO_REJECTS = {
     "sources/snapshot_tables.py": SnapshotCode,
     "core/history/fold.py": GroupCode,
     "engine/group_arrays.py": (*GroupCode, *RecordStandsCode),
-    "pipeline/assign_input.py": GroupCode,
+    "pipeline/assign.py": GroupCode,
 }
 """Where rows are rejected, and what declares the codes; those of bytes and segments are members of their class."""
 NO_CODE_OF_A_ROW = {"FOREIGN_SCHEMA", "SOURCE_MISSING", "OTHER_TOPIC", "COLUMN_MISSING", "TABLE_OR_VIEW_NOT_FOUND"}

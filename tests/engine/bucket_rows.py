@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.rebalance.step import Form
 from groupledger.engine import bucket_rows as r
+from groupledger.engine.bucket_rows import SINCE, TopicCatalogue
 from groupledger.engine.buckets import compute
 from groupledger.engine.group_arrays import Calculation
-from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 SCHEMA = to_arrow_schema(r.INPUT)

@@ -11,12 +11,14 @@ from groupledger.core.history import LogRow, TopicChange
 from groupledger.core.wire.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
+    UserData,
+    UserDataForm,
     encode_assignment,
     encode_subscription,
+    encode_user_data,
 )
 from groupledger.core.wire.offsets_log import RecordKind
 from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata, OffsetCommit
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.fold_schema import GROUP_KEY, HEAD, INPUT, RECORD, TOPICS
 from groupledger.engine.fold_slices import FoldedBucket

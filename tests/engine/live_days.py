@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.core.history import LogRow, fold_group
-from groupledger.core.history.topics import TopicHistory
+from groupledger.core.log.listings import TopicHistory
 from groupledger.core.wire.offsets_log import decode_key
 from tests.core.history.captured import CLUSTER, changes_of
 from tests.engine.captured_rows import bucket_of, states_of

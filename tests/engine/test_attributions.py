@@ -11,7 +11,7 @@ import pytest
 
 from groupledger.core.rebalance import attribution as attributable
 from groupledger.core.rebalance.attribution import is_foreign
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
+from groupledger.core.wire.consumer_protocol import UserData, UserDataForm, encode_user_data
 from groupledger.engine import result_rows
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded, log_of

@@ -13,10 +13,8 @@ import pytest
 from groupledger.core.rebalance.step import Form
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.bucket_rows import Parts
-from groupledger.engine.coordinators import coordinator_verdicts
-from groupledger.engine.group_arrays import Calculation
-from groupledger.engine.topic_catalogue import TopicsAt
+from groupledger.engine.bucket_rows import Parts, TopicsAt
+from groupledger.engine.group_arrays import Calculation, coordinator_verdicts
 from groupledger.tables import columns as c
 from tests.core.history.captured import folded
 from tests.engine.bucket_rows import AS_KAFKA, TOPIC, catalogue, computed, table

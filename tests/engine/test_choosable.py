@@ -14,7 +14,7 @@ from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.script_json import simulate_lines
-from groupledger.engine.memberships.udfs import assignor_udf
+from groupledger.engine.memberships.user_tables import assignor_udf
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
 from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of

@@ -6,9 +6,14 @@ from base64 import b64decode
 
 import pytest
 
-from groupledger.core.history.member_payloads import read_subscription
-from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
+from groupledger.core.history.members import read_subscription
+from groupledger.core.wire.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    UserData,
+    UserDataForm,
+    encode_subscription,
+    encode_user_data,
+)
 from groupledger.tables import columns as c
 from tests.core.assignors.golden import pairs
 from tests.engine.bucket_rows import computed, group_row, member_row, scenario_rows, topic_row, wire

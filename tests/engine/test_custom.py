@@ -15,7 +15,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.rebalance.step import Form
 from groupledger.engine.bucket_rows import parts_of
 from groupledger.engine.group_arrays import Calculation, decode
-from groupledger.engine.memberships.udfs import assignor_udf
+from groupledger.engine.memberships.user_tables import assignor_udf
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import catalogue, computed, group_row, member_row, table, topic_row, wire
 

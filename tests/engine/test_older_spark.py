@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import functions as F
 
-from groupledger.engine.older_spark import by_hash, keys_of, repartition_by_id, spark_hash
+from groupledger.engine.envelope import by_hash, keys_of, repartition_by_id, spark_hash
 
 
 @pytest.mark.parametrize(("number", "hashed"), [(0, 933211791), (1, -559580957), (2, 1765031574)])

@@ -11,7 +11,7 @@ import pytest
 
 from groupledger.core.protocol.compatibility import java_releases
 from groupledger.core.rebalance.verdict import OTHER_RELEASE, Verdict
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
+from groupledger.core.wire.consumer_protocol import UserData, UserDataForm, encode_user_data
 from groupledger.tables import columns as c
 from tests.core.assignors.golden import PARITY
 from tests.core.history import captured

@@ -18,13 +18,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from groupledger.engine import row_hashes
+from groupledger.engine import envelope
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.bucket_rows import RESULTS
-from groupledger.engine.envelope import columns_of
+from groupledger.engine.envelope import columns_of, hash_sums, json_texts
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.recorded_groups import TABLES as CALL_TABLES
-from groupledger.engine.row_hashes import hash_sums, json_texts
 from groupledger.sinks.append import measured, stamp
 from groupledger.tables import MEMBER_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -120,7 +119,5 @@ def test_the_hash_is_xxh64():
         b"Nobody inspects the spammish repetition": 0xFBCEA83C8A378BF1,
     }
     columns = {text: np.frombuffer(text, np.uint8)[:, None] for text in expected}
-    found = {
-        text: int(row_hashes.of_bytes(columns[text], 0, len(text), np.zeros(1, np.uint64))[0]) for text in expected
-    }
+    found = {text: int(envelope.of_bytes(columns[text], 0, len(text), np.zeros(1, np.uint64))[0]) for text in expected}
     assert found == expected

@@ -7,7 +7,7 @@ from base64 import b64decode
 import numpy as np
 import pytest
 
-from groupledger.core.history.member_payloads import read_subscription
+from groupledger.core.history.members import read_subscription
 from groupledger.engine import group_arrays
 from groupledger.engine.bucket_rows import parts_of
 from groupledger.tables import columns as c

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from groupledger.core.arrays.batch import NONE
-from groupledger.core.history.topics import TopicChange
-from groupledger.engine.topic_catalogue import TopicCatalogue
+from groupledger.core.log.listings import TopicChange
+from groupledger.engine.bucket_rows import TopicCatalogue
 from tests.engine.bucket_rows import topic_row
 
 ROWS = [

@@ -9,8 +9,8 @@ import pytest
 from groupledger.core import assignors
 from groupledger.core.assignors import safe
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.protocol.client_api import Seat, Subscription
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer import Seat, Subscription
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.rebalance.step import Form
 from groupledger.tables import columns as c

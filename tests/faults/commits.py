@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
-from groupledger.sinks.locks import table_lock
+from groupledger.sinks.location import table_lock
 
 if TYPE_CHECKING:
     from multiprocessing.synchronize import Barrier

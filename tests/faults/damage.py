@@ -12,9 +12,8 @@ from groupledger.core.faults import Fault
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks.append import stored
-from groupledger.sinks.ledger_tables import LedgerLocation
-from groupledger.sinks.spark_errors import RAW, engine_errors_as_faults
-from groupledger.sinks.upkeep import STAMPED
+from groupledger.sinks.ledger_tables import STAMPED, LedgerLocation
+from groupledger.sinks.location import RAW, engine_errors_as_faults
 from groupledger.tables import Table
 from tests.faults.bench import Bench, Verdict
 from tests.faults.injections import Injection

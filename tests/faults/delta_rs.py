@@ -13,12 +13,12 @@ from typing import Any
 from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError
 
-from groupledger.sinks import changes
+from groupledger.sinks import append
 
 TORN_BYTES = b"PAR1 and no more"
 _ERRORS = {"No space left": errno.ENOSPC, "Permission denied": errno.EACCES}
 
-_WRITE, _COMMIT = changes._write_file, DeltaTable.create_write_transaction
+_WRITE, _COMMIT = append._write_file, DeltaTable.create_write_transaction
 
 Passing = Callable[[str, Path], bool]
 """Pass a place: an operation and a file. True where the bytes about to be written are to be torn."""
@@ -36,7 +36,7 @@ def lay(jvm: Any) -> None:
             code = next(code for words, code in _ERRORS.items() if words in said)
             raise OSError(code, said) from error
 
-    setattr(changes, "_write_file", _data(passing))  # noqa: B010 - a module's own function
+    setattr(append, "_write_file", _data(passing))  # noqa: B010 - a module's own function
     setattr(DeltaTable, "create_write_transaction", _entry(passing))  # noqa: B010 - another's class
 
 

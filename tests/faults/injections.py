@@ -13,7 +13,7 @@ from itertools import count, zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from groupledger.sinks.spark_errors import LedgerRefusal
+from groupledger.sinks.location import LedgerRefusal
 from tests.faults.bench import Bench, Verdict
 from tests.faults.daemon import AMBUSH, PLACES
 from tests.faults.sessions import ROOT

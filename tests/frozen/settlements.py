@@ -22,9 +22,8 @@ from typing import Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
-from groupledger.core.protocol.client_library import KAFKA_PYTHON
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.compatibility import KAFKA_PYTHON, ByteCode
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
 from groupledger.core.protocol.script_json import settlement_json
 from groupledger.core.protocol.settlement import Pace, Settlement
 from groupledger.core.protocol.simulator import Script, simulate_all

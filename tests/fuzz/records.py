@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from groupledger.core.history.fold_rows import LogRow
-from groupledger.core.log.input_codes import LATEST_MS, NO_TIMESTAMP
+from groupledger.core.log.lines import LATEST_MS, NO_TIMESTAMP
 from tests.core.history.captured import log_rows
 from tests.fuzz.mutations import mutated
 

@@ -10,7 +10,7 @@ from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, listing_line
 from groupledger.sinks.attempts import WriteConflict
-from groupledger.sources.kafka_client import Address, Cluster
+from groupledger.sources.kafka_log import Address, Cluster
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, RUNS, TABLES, TOPIC_SNAPSHOTS
 from tests.kafka.groups import Member, dump, ends, groups, lines
 from tests.live.broker import CLUSTER_ID

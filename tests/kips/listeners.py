@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupledger.core.protocol.client_api import Call, Callback
+from groupledger.core.protocol.consumer import Call, Callback
 from groupledger.listener import HostedConsumer, RebalanceListener
 from tests.core.protocol.played import t
 

@@ -6,8 +6,8 @@ import pytest
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, Memory, Seat, Subscription
 from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode, protocol_of
+from groupledger.core.protocol.consumer import Callback, Memory, Seat, Subscription
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form

@@ -8,8 +8,8 @@ import pytest
 
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.compatibility import SUPPORTED, TABLE, ByteCode, protocol_of
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.metrics import GROUP, Window, of_simulation
 from groupledger.core.protocol.rolling_migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
 from groupledger.core.protocol.settlement import Pace

@@ -9,8 +9,8 @@ from groupledger.core.custom.contract import examine
 from groupledger.core.custom.custom_group import Group, Member, Protocol, validate_subscription
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Memory, Seat, Subscription
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer import Memory, Seat, Subscription
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form
@@ -127,7 +127,7 @@ def test_kip_792_9_validate_subscription_finds_overlapping_claims():
 
 def test_kip_792_10_the_coordinator_reads_no_subscription():
     """It chooses an assignor and a leader for members whose subscriptions it could not read."""
-    from groupledger.core.protocol.coordinator import Coordinator, Registered
+    from groupledger.core.protocol.classic_group import Coordinator, Registered
 
     coordinator = Coordinator()
     unreadable = Subscription(V2, (), generation=-7)

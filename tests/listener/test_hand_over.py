@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.listener import OffsetAndMetadata, RebalanceListener, rehearse_history, rehearse_simulation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form
 from groupledger.listener import (

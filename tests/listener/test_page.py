@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from groupledger.core.protocol.client_api import MemberTimes, Times
+from groupledger.core.protocol.consumer import MemberTimes, Times
 from tests.docs.examples import files_of
 from tests.pages import blocks
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import pytest
 
-from groupledger.core.history.group_log import read_group_log
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.history.head import read_group_log
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.listener import OffsetAndMetadata, RebalanceListener, rehearse_commits, rehearse_history, spend
 from tests.core.history.captured import folded, log_rows

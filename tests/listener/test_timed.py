@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from groupledger.cli.commands import main
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_json import write_script
 from groupledger.core.protocol.settlement import Pace

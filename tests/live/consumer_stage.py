@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from groupledger.core.assignors.server.server_group import TopicId
-from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer import Callback
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.codec import uuid_bytes

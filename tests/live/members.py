@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.engine.jars import class_path
 from groupledger.engine.java import java
 from tests.live.broker import stop

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import LISTENER
+from groupledger.core.protocol.consumer import LISTENER
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.registry import LIBRDKAFKA

@@ -24,7 +24,7 @@ from groupledger.answers.unowned import PATIENCE
 from groupledger.cli.exits import Exit
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.moments import iso
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from tests.live.broker import broker
 from tests.live.dumped import started
 from tests.live.members import Member, Programs, Settings

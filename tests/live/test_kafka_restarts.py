@@ -17,9 +17,8 @@ from groupledger.answers.timeline import timeline
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.log.read_plan import OffsetRange
-from groupledger.core.protocol.client_api import Callback
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_records import StretchReader
+from groupledger.core.protocol.consumer import Callback
+from groupledger.sources.kafka_log import Address, StretchReader
 from groupledger.tables import LOG_RECORDS
 from tests.kafka.groups import LOG, SECONDS, Member, dump, ends, fill
 from tests.live import members

@@ -20,8 +20,7 @@ from groupledger.config.kafka_options import client_options, properties
 from groupledger.core.faults import Fault
 from groupledger.core.log.read_plan import OffsetRange
 from groupledger.engine.java import java
-from groupledger.sources.kafka_client import Address, Cluster
-from groupledger.sources.kafka_records import StretchReader
+from groupledger.sources.kafka_log import Address, Cluster, StretchReader
 from tests.kafka.groups import LOG, SECONDS, Member, ends, fill
 from tests.live.broker import CLUSTER_ID, Broker
 from tests.live.topics import Topics

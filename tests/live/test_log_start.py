@@ -11,8 +11,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from groupledger.config import SourceSettings
 from groupledger.core.faults import Fault
 from groupledger.core.log.read_plan import OffsetRange
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_records import StretchReader
+from groupledger.sources.kafka_log import Address, StretchReader
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS
 from tests.kafka.groups import LOG, SECONDS, Member, ends, fill
 from tests.live.broker import CLUSTER_ID, Broker

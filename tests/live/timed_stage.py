@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulated_group import Accepts, AnyGroup, Application, SimulatedProcess

@@ -20,10 +20,9 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import LISTENER, Callback
-from groupledger.core.protocol.client_library import KAFKA_PYTHON
-from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
-from groupledger.core.protocol.event_refusals import BAD_EVENT
+from groupledger.core.protocol.compatibility import KAFKA_PYTHON, SUPPORTED, protocol_of
+from groupledger.core.protocol.consumer import LISTENER, Callback
+from groupledger.core.protocol.events import BAD_EVENT
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate

@@ -15,7 +15,7 @@ PROTOCOL: dict[Key, str] = {
         "protocol/timed/timed_group.py", "self._noted += 1", "1", "2"
     ): "numbers that are only compared, and rise as before",
     Key(
-        "protocol/simulated_ownership.py", "if overlap >= 0:", ">=", ">"
+        "protocol/simulated_group.py", "if overlap >= 0:", ">=", ">"
     ): "spans that touch hold the same records as one span or as two",
     Key(
         "protocol/consumer_group/coordinated_group.py",
@@ -24,13 +24,13 @@ PROTOCOL: dict[Key, str] = {
         "True",
     ): "set when a call begins, and read when it returns",
     Key(
-        "protocol/simulated_ownership.py", "self.changes += 1", "1", "2"
+        "protocol/simulated_group.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
     Key(
-        "protocol/simulated_ownership.py", "changes: int = 0  # of who consumes what", "0", "1"
+        "protocol/simulated_group.py", "changes: int = 0  # of who consumes what", "0", "1"
     ): "a number that is only asked whether it is still the same",
     Key(
-        "protocol/simulated_ownership.py", "def begin_step(self, *, answering: bool = False) -> None:", "False", "True"
+        "protocol/simulated_group.py", "def begin_step(self, *, answering: bool = False) -> None:", "False", "True"
     ): "a step of one process, in which nobody else takes what it gives up",
     Key(
         "protocol/leader.py", "known = batch.topic_partitions != NONE", "!=", "=="
@@ -142,7 +142,7 @@ PROTOCOL: dict[Key, str] = {
         "listener/hosted.py", "topics[topic] = max(topics.get(topic, 0), number + 1)", "0", "1"
     ): "a partition that there is has a number from 0, so its topic has one partition at the least",
     Key(
-        "protocol/coordinator.py", "self.changes += 1", "1", "2"
+        "protocol/classic_group.py", "self.changes += 1", "1", "2"
     ): "a number that is only asked whether it is still the same",
     Key(
         "protocol/consumer_group/coordinated_group.py", "process.wakes += 1", "1", "2"
@@ -174,7 +174,7 @@ PROTOCOL: dict[Key, str] = {
     ): "no later entry of the queue is due before the first",
     Key("protocol/consumer_group/consumer_state.py", "epoch: int = 0", "0", "1"): "a default that every caller sets",
     Key(
-        "protocol/coordinator.py", "self.changes += 1", "+=", "-="
+        "protocol/classic_group.py", "self.changes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
     Key(
         "protocol/timed/timed_group.py", "self._seen = changes, wanted", "self._seen = changes, wanted", "pass"
@@ -189,7 +189,7 @@ PROTOCOL: dict[Key, str] = {
         "protocol/topic_patterns.py", "before, last = min(before, MOST_WAYS + 1), min(last, MOST_WAYS + 1)", "1", "2"
     ): "a bound of numbers that are too large already",
     Key(
-        "protocol/consumer_group/conversion.py",
+        "protocol/simulator.py",
         "group.orphaned_consumer_members = {}",
         "group.orphaned_consumer_members = {}",
         "pass",
@@ -273,7 +273,7 @@ PROTOCOL: dict[Key, str] = {
         "pass",
     ): "what it owns after the call is forgotten in the same step",
     Key(
-        "protocol/simulated_ownership.py", "self.changes += 1", "+=", "-="
+        "protocol/simulated_group.py", "self.changes += 1", "+=", "-="
     ): "a number that is only asked whether it is still the same",
     Key("protocol/timed/timed_group.py", "prepared_ms: int = 0", "0", "1"): "set when a rebalance is prepared",
     Key("protocol/rolling_migration.py", "share = -(-len(left) // max(len(members), 1))", "1", "2"): (
@@ -289,23 +289,23 @@ PROTOCOL: dict[Key, str] = {
     Key("protocol/consumer_group/consumer_events.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
         "what was read of a topic that is gone is counted nowhere"
     ),
-    Key("protocol/consumer_group/conversion.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
+    Key("protocol/simulator.py", "play.all_read_on()", "play.all_read_on()", "pass"): (
         "who goes on as a classic member reads on from its positions, before it gives up anything"
     ),
     Key(
         "protocol/rounds.py",
-        "gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]",
+        "gone = [TopicPartition(topic, number) for number in range(self.topics.get(topic, 0))]",
         "0",
         "1",
     ): "nobody reads a partition of a topic that there is not",
     Key(
-        "protocol/simulated_ownership.py", "self.step += 1", "1", "2"
+        "protocol/simulated_group.py", "self.step += 1", "1", "2"
     ): "numbers that are only compared, and rise as before",
     Key(
         "protocol/consumer_group/consumer_state.py", "rebalance_timeout_ms: int = 0", "0", "1"
     ): "set with the heartbeat that a member joins with",
     Key(
-        "protocol/settings_json.py",
+        "protocol/script.py",
         "found = repartition_counts(topology, {topic: 1 for each in topology.values() for topic in "
         "each.source_topics})",
         "1",
@@ -322,7 +322,7 @@ PROTOCOL: dict[Key, str] = {
         "and",
     ): "what is prepared or completed has its time-out on the agenda",
     Key(
-        "protocol/consumer_group/group_settings.py",
+        "protocol/consumer_group/consumer_state.py",
         "number = max((known[topic] for topic in each.read if topic in known), default=0)",
         "0",
         "1",

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 import groupledger as gl
 from groupledger.notebook import assigned
-from groupledger.sinks.changes import append_once
+from groupledger.sinks.append import append_once
 from tests.pipeline.test_memberships import topic_frame
 from tests.sources.test_memberships import START, frame
 
@@ -56,7 +56,7 @@ def test_plain_tables_have_each_run_once_and_a_broken_one_is_completed(spark, fo
         append_once(rows, place, name)
 
     with monkeypatch.context() as patch, suppress(InterruptedError):
-        patch.setattr("groupledger.sinks.changes.append_once", breaks)
+        patch.setattr("groupledger.sinks.append.append_once", breaks)
         found.write_tables(folder, run_id=RUN)
     for run in (RUN, RUN, "2026-11-21"):
         found.write_tables(folder, run_id=run)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.pipeline.accounts import accounts
+from groupledger.pipeline.invocation import accounts
 
 WRONG = [
     pytest.param({"dev/records": 2, "dev/used.A": 1}, id="one is missing"),

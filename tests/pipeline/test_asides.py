@@ -8,11 +8,10 @@ import pytest
 
 from groupledger.config import Config, LedgerSettings, MaintainSettings
 from groupledger.pipeline import maintain as maintaining
-from groupledger.pipeline.erasure import Erasure
 from groupledger.pipeline.invocation import Invocation
+from groupledger.pipeline.maintain import Erasure
 from groupledger.sinks import attempts
-from groupledger.sinks.ledger_tables import LedgerLocation
-from groupledger.sinks.upkeep import move_aside
+from groupledger.sinks.ledger_tables import LedgerLocation, move_aside
 from groupledger.tables import GROUP_SNAPSHOTS, QUARANTINE, TABLES
 
 MOVED = datetime(2026, 11, 21, tzinfo=UTC)

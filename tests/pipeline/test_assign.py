@@ -19,8 +19,7 @@ from groupledger.answers.reader import LedgerReader
 from groupledger.config import parse
 from groupledger.core.faults import Fault
 from groupledger.engine import bucket_rows as r
-from groupledger.pipeline.assign import assign, hashed
-from groupledger.pipeline.assign_input import glob
+from groupledger.pipeline.assign import assign, glob, hashed
 from groupledger.pipeline.frames import LedgerFrames
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sinks import attempts

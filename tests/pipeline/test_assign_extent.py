@@ -9,7 +9,7 @@ from groupledger.engine import bucket_rows as r
 from groupledger.engine.buckets import apply
 from groupledger.engine.envelope import opened
 from groupledger.engine.group_arrays import Calculation
-from groupledger.pipeline.assign_input import Extent, Facts, assign_input, catalogue
+from groupledger.pipeline.assign import Extent, Facts, assign_input, catalogue
 from groupledger.sinks.current import current
 from groupledger.tables import ASSIGNMENTS, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, TOPIC_SNAPSHOTS
 from tests.pipeline.test_assign import ledger
@@ -43,7 +43,7 @@ def test_what_is_known_beforehand_changes_no_result(
     spark, ledger, of_nothing_known, monkeypatch, extent, giant_members, has_giants
 ):
     """Members of old snapshots sought out or read along, groups with buckets of their own or not."""
-    monkeypatch.setattr("groupledger.pipeline.assign_input.GIANT_MEMBERS", giant_members)
+    monkeypatch.setattr("groupledger.pipeline.assign.GIANT_MEMBERS", giant_members)
     found, giants = of_extent(spark, ledger, extent)
     assert found == of_nothing_known
     assert all(found.values())

@@ -21,7 +21,7 @@ from groupledger.pipeline.past import Past
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import attempts
 from groupledger.sinks.attempts import Commit
-from groupledger.sources.kafka_client import ClusterState
+from groupledger.sources.kafka_log import ClusterState
 from groupledger.tables import COVERAGE, TOPIC_SNAPSHOTS
 from tests.cli.test_json_schemas import complaints
 from tests.pipeline.ledgers import invocation

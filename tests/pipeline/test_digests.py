@@ -11,7 +11,7 @@ from groupledger import tables
 from groupledger.core.digest import result_digest, rows_digest
 from groupledger.pipeline import doctor as doctoring
 from groupledger.pipeline.doctor import DigestComparison, compare, compared, soundness
-from groupledger.pipeline.erasure import Erasure
+from groupledger.pipeline.maintain import Erasure
 from groupledger.sinks.append import Written, digest_counts, digest_name, digests
 from groupledger.sinks.attempts import Run
 from tests.pipeline.ledgers import Workspace

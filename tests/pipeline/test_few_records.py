@@ -16,9 +16,8 @@ from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline import ingest as ingesting
 from groupledger.pipeline.few_records import few_records
 from groupledger.sinks import attempts
-from groupledger.sources import kafka_records
-from groupledger.sources.kafka_client import Address, ClusterState
-from groupledger.sources.kafka_records import StretchReader
+from groupledger.sources import kafka_log
+from groupledger.sources.kafka_log import Address, ClusterState, StretchReader
 from groupledger.tables import LOG_RECORDS
 from tests.pipeline.test_cluster import SOURCE
 from tests.pipeline.test_ingest import FACTS
@@ -70,7 +69,7 @@ class CapturedCluster:
         ]
         ends = [of(each.partition, Ended("_PARTITION_EOF", each.end)) for each in stretches]
         reader = StretchReader(Address("h:9092", {}, 30), offset_commits=self.step == STEPS)
-        return kafka_records.batches(reader, stretches, Consumer([*records, *ends]), [], lambda: 0)
+        return kafka_log.batches(reader, stretches, Consumer([*records, *ends]), [], lambda: 0)
 
 
 def _lines(capture, name):

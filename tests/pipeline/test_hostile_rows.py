@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from groupledger.answers.at_a_glance import clusters, coverage, findings, groups, quarantine, runs
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import LimitSettings, SourceSettings
-from groupledger.core.log.input_codes import LATEST_MS
+from groupledger.core.log.lines import LATEST_MS
 from groupledger.sinks.current import current
 from groupledger.tables import LOG_RECORDS, TABLES
 from groupledger.tables.facts import FORMS

@@ -8,7 +8,7 @@ import pytest
 from groupledger.answers.owners import ownership
 from groupledger.answers.reader import LedgerReader
 from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSettings
-from groupledger.pipeline.frames_in import Frames, ingest_frames, write_assigned
+from groupledger.pipeline.both_jobs import Frames, ingest_frames, write_assigned
 from groupledger.sinks.current import current
 from groupledger.tables import (
     ASSIGNMENTS,

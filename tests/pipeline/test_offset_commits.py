@@ -15,7 +15,7 @@ from groupledger.core.wire.offsets_log import LogKey, RecordKind, commit_kind, e
 from groupledger.core.wire.records import OffsetCommit
 from groupledger.engine import fold_slices
 from groupledger.pipeline import ingest
-from groupledger.pipeline.offset_commits import IS_COMMIT, mark_commits
+from groupledger.pipeline.fold_input import IS_COMMIT, mark_commits
 from groupledger.sources.offsets_records import group_id, named_group
 from groupledger.tables import columns as c
 from tests.core.history.captured import log_rows

@@ -7,7 +7,7 @@ import pytest
 from groupledger.config import RetentionSettings
 from groupledger.config.settings import RETAINED
 from groupledger.pipeline.past import due
-from groupledger.sinks import attempts, upkeep
+from groupledger.sinks import attempts, ledger_tables
 from groupledger.tables import BY_NAME, GROUP_HEADS, RUNS, TABLES
 from tests.sinks.test_current import MOMENT, place
 
@@ -22,7 +22,7 @@ UNSEEN = {"assignments": ["assign-gone"], "rebalances": ["assign-gone"], "group_
 @pytest.mark.long
 @pytest.mark.spark
 def test_an_attempt_s_rows_are_due_once_they_are_old_and_none_is_seen(spark, place):
-    stored, seen = upkeep.stored(spark, place), attempts.read_commits(spark, place)
+    stored, seen = ledger_tables.stored(spark, place), attempts.read_commits(spark, place)
     settings = [RetentionSettings(table=name, days=3) for name in RETIRED]
     assert due(spark, place, settings, stored, seen, MOMENT + timedelta(days=2)) == {}
     found = due(spark, place, settings, stored, seen, MOMENT + timedelta(days=4))

@@ -14,17 +14,25 @@ from groupledger.config.loading import CAPTURES
 from groupledger.core.faults import Fault
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.bucket_rows import RESULTS
-from groupledger.engine.envelope import Envelope, FilesOfAttempt, as_table, columns_of, opened, sealed, write_file
+from groupledger.engine.envelope import (
+    Envelope,
+    FilesOfAttempt,
+    as_table,
+    columns_of,
+    hash_sums,
+    opened,
+    sealed,
+    write_file,
+)
 from groupledger.engine.fold_schema import FILLED
 from groupledger.engine.recorded_groups import TABLES as CALL_TABLES
-from groupledger.engine.row_hashes import hash_sums
 from groupledger.pipeline import enveloped
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.sinks.append import Written, append, append_files, stored
 from groupledger.sinks.attempts import history
 from groupledger.sinks.ledger_tables import LedgerLocation, folders_for_files, init
-from groupledger.sinks.spark_errors import explained
+from groupledger.sinks.location import explained
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
 from tests.engine.test_row_hashes import rows_of

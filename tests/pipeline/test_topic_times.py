@@ -14,7 +14,7 @@ from groupledger.core.assignors.server.server_group import ServerMember, TopicId
 from groupledger.core.history import TopicChange, TopicHistory
 from groupledger.core.moments import EPOCH
 from groupledger.core.rebalance.verdict import Verdict
-from groupledger.engine.topic_catalogue import TopicCatalogue
+from groupledger.engine.bucket_rows import TopicCatalogue
 
 RECORD_MS = 1_795_000_000_123
 IDS = {"": TopicId(bytes(16)), "A": TopicId(b"A" * 16), "B": TopicId(b"B" * 16)}

@@ -18,7 +18,6 @@ from groupledger.config import (
     RetentionSettings,
 )
 from groupledger.pipeline import assign as assigning
-from groupledger.pipeline import assign_input
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.maintain import maintain
@@ -125,7 +124,7 @@ def test_groups_that_newer_and_late_records_touch(filled, tmp_path, monkeypatch)
         assert here.since_run == last.run_id
         assert 0 < here.groups_in < groups_of(space)
         with monkeypatch.context() as patch:
-            patch.setattr(assign_input, "MOST_SOUGHT", 2)  # the files of so many are not looked for
+            patch.setattr(assign, "MOST_SOUGHT", 2)  # the files of so many are not looked for
             assert computed(many).result_digest == here.result_digest
         shutil.rmtree(tmp_path / "many")
         last = here

@@ -25,7 +25,7 @@ IMPORTS_BY_NAME = {
     "core/arrays/kernels.py": "numba, by literals",
     "listener/live.py": "client libraries, by literals",
 }
-WRITES_SQL = {"sinks/ledger_tables.py", "sinks/changes.py", "sinks/upkeep.py", "sinks/spark_errors.py"} | {
+WRITES_SQL = {"sinks/ledger_tables.py", "sinks/append.py", "sinks/location.py"} | {
     "sources/delta_growth.py",
     "sinks/current.py",  # the queries of `tables.views`, of declared names alone
     "pipeline/frames.py",

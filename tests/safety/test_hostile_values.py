@@ -11,7 +11,7 @@ from groupledger.config import AssignSettings, Config, LedgerSettings, SourceSet
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.maintain import maintain
-from groupledger.sinks import attempts, upkeep
+from groupledger.sinks import attempts, ledger_tables
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, REBALANCES, RUNS
@@ -78,7 +78,7 @@ def test_hostile_values_stay_values(spark, new_ledger, tmp_path, source, monkeyp
     assert sorted(row[0] for row in groups) == sorted(HOSTILE)
     attempt = attempts.Attempt("'; --", "`'\"\\ --", "ingest", {}, "config", "code", invocation().now())
     attempts.plan(spark, place, attempt)
-    assert upkeep.remove(spark, place, COVERAGE, HOSTILE) == 0
+    assert ledger_tables.remove(spark, place, COVERAGE, HOSTILE) == 0
     maintain(spark, place, by_name, invocation(), [COVERAGE], redact=True)
     members = [row[0] for row in current(spark, place, MEMBER_SNAPSHOTS).select(c.MEMBER_ID).collect()]
     assert len(members) == 2 * len(HOSTILE)

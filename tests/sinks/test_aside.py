@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupledger.sinks.ledger_tables import LedgerLocation
-from groupledger.sinks.upkeep import NOTE, erase, folder_of, move_aside, set_aside
+from groupledger.sinks.ledger_tables import NOTE, LedgerLocation, erase, folder_of, move_aside, set_aside
 from groupledger.tables import GROUP_SNAPSHOTS, QUARANTINE
 
 MOMENT = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)

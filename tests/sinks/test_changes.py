@@ -13,13 +13,12 @@ from typing import Any, cast
 
 import pytest
 
-from groupledger.sinks import changes, locks
+from groupledger.sinks import append, location
 from groupledger.sinks.ledger_tables import LedgerLocation, ddl, init
-from groupledger.sinks.location import local_folder
-from groupledger.sinks.spark_errors import LedgerRefusal, WriteConflict
+from groupledger.sinks.location import FOLDER, LedgerRefusal, WriteConflict, local_folder
 from groupledger.tables import QUARANTINE, RUNS, TABLES
 
-SOURCE = Path(changes.__file__).parents[1]
+SOURCE = Path(append.__file__).parents[1]
 WRITERS = {"writeTo", "saveAsTable", "insertInto", "forPath", "forName", "optimize"}
 WRITERS |= {"create_write_transaction", "startTransaction"}
 READING = ("DESCRIBE ", "SHOW ", "SELECT ", "CREATE SCHEMA ", "VACUUM ")
@@ -47,7 +46,7 @@ def _first_words(call):
     return str(first.value) if isinstance(first, ast.Constant) else ""
 
 
-APART = ("changes.py", "archive.py", "frames.py")
+APART = ("append.py", "archive.py", "frames.py")
 """The module itself; one that writes a table of its own; and queries of users, of which only those that read are run
 (`test_what_is_no_query_is_refused_by_spark_s_reader_too`), and views, which are no tables."""
 
@@ -56,8 +55,8 @@ def test_nothing_but_one_module_changes_a_table():
     modules = [path for path in SOURCE.rglob("*.py") if path.name not in APART]
     found = {path.name: calls for path in modules if (calls := list(unlocked(path.read_text(encoding="utf-8"))))}
     assert len(modules) > 200
-    assert found == {}, "go through sinks.changes: on a local path a commit needs the table's lock"
-    assert len(list(unlocked(Path(changes.__file__).read_text(encoding="utf-8")))) == 6
+    assert found == {}, "go through sinks.append: on a local path a commit needs the table's lock"
+    assert len(list(unlocked(Path(append.__file__).read_text(encoding="utf-8")))) == 6
 
 
 @pytest.mark.parametrize(
@@ -119,11 +118,11 @@ class Configured:
     ],
 )
 def test_a_plain_path_lies_on_the_default_file_system(path, default, url):
-    assert changes.table_url(cast(Any, Configured(default)), LedgerLocation(path=path), RUNS) == url
+    assert append.table_url(cast(Any, Configured(default)), LedgerLocation(path=path), RUNS) == url
 
 
 def test_where_a_connect_server_has_its_files_is_not_known():
-    assert changes.table_url(cast(Any, SimpleNamespace()), LedgerLocation(path="/data/ledger"), RUNS) is None
+    assert append.table_url(cast(Any, SimpleNamespace()), LedgerLocation(path="/data/ledger"), RUNS) is None
 
 
 @pytest.fixture
@@ -132,26 +131,26 @@ def place(spark, tmp_path):
 
 
 def table_folder(spark, location, table):
-    return local_folder(changes.table_url(spark, location, table))
+    return local_folder(append.table_url(spark, location, table))
 
 
 @pytest.mark.parametrize("path", ["{}", "file:{}", "file://{}"])
 def test_a_path_is_locked_however_it_is_given(spark, tmp_path, path):
     location = LedgerLocation(path=path.format(tmp_path / "a ledger"))
     assert table_folder(spark, location, RUNS) == tmp_path / "a ledger" / "runs"
-    changes.run(spark, location, RUNS, ddl(location, RUNS))
-    assert (tmp_path / "a ledger" / locks.FOLDER / "runs.lock").is_file()
+    append.run(spark, location, RUNS, ddl(location, RUNS))
+    assert (tmp_path / "a ledger" / FOLDER / "runs.lock").is_file()
     assert (tmp_path / "a ledger" / "runs" / "_delta_log").is_dir()
 
 
 def test_another_store_has_no_lock(spark):
-    url = changes.table_url(spark, LedgerLocation(path="s3a://bucket/ledger/"), RUNS)
+    url = append.table_url(spark, LedgerLocation(path="s3a://bucket/ledger/"), RUNS)
     assert (url, local_folder(url)) == ("s3a://bucket/ledger/runs", None)
 
 
 def held_elsewhere(folder):
     """Another process that holds the lock of a table until it is killed."""
-    file = folder.parent / locks.FOLDER / f"{folder.name}.lock"
+    file = folder.parent / FOLDER / f"{folder.name}.lock"
     file.parent.mkdir(parents=True, exist_ok=True)
     process = subprocess.Popen([sys.executable, "-c", HOLDER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     process.stdout.readline()
@@ -164,13 +163,13 @@ def test_a_writer_waits_for_another_process_and_gives_up(spark, place):
     try:
         with (
             pytest.raises(WriteConflict, match="writer of table runs has been at work for 0 s"),
-            locks.table_lock(spark, folder, 0.2),
+            location.table_lock(spark, folder, 0.2),
         ):
             pytest.fail("two processes hold one lock")
     finally:
         other.kill()
         other.communicate()
-    with locks.table_lock(spark, folder, 60):
+    with location.table_lock(spark, folder, 60):
         pass
 
 
@@ -185,14 +184,14 @@ def test_a_killed_holder_lets_the_next_one_in(spark, place):
 
 
 def _enter(spark, folder):
-    with locks.table_lock(spark, folder):
+    with location.table_lock(spark, folder):
         return True
 
 
 def test_the_jvm_holds_the_lock_and_lets_it_go(spark, place):
     """Not Python: a JVM outlives its Python, and may commit meanwhile."""
     folder = table_folder(spark, place, QUARANTINE)
-    with locks.table_lock(spark, folder):
+    with location.table_lock(spark, folder):
         holder = _holder(folder)
     assert holder == int(spark._jvm.java.lang.ProcessHandle.current().pid())
     assert _holder(folder) is None
@@ -200,7 +199,7 @@ def test_the_jvm_holds_the_lock_and_lets_it_go(spark, place):
 
 def _holder(folder):
     """The process that holds a table's lock, as /proc/locks has it."""
-    number = (folder.parent / locks.FOLDER / f"{folder.name}.lock").stat().st_ino
+    number = (folder.parent / FOLDER / f"{folder.name}.lock").stat().st_ino
     for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
         words = line.split()
         if words[1] == "POSIX" and words[5].endswith(f":{number}"):
@@ -211,14 +210,14 @@ def _holder(folder):
 def test_this_process_holds_the_lock_of_what_it_commits_itself(spark, place):
     """Not the JVM: a commit by delta-rs ends with Python."""
     folder = table_folder(spark, place, QUARANTINE)
-    with locks.table_lock(None, folder):
+    with location.table_lock(None, folder):
         assert _holder(folder) == os.getpid()
-        with pytest.raises(WriteConflict), locks.table_lock(spark, folder, 0.1):
+        with pytest.raises(WriteConflict), location.table_lock(spark, folder, 0.1):
             pytest.fail("two hold one lock")
     assert _holder(folder) is None
     other = held_elsewhere(folder)
     try:
-        with pytest.raises(WriteConflict), locks.table_lock(None, folder, 0.1):
+        with pytest.raises(WriteConflict), location.table_lock(None, folder, 0.1):
             pytest.fail("two processes hold one lock")
     finally:
         other.kill()
@@ -230,14 +229,14 @@ def test_threads_of_one_session_take_turns(spark, place):
     inside, leave = Event(), Event()
 
     def hold():
-        with locks.table_lock(spark, folder):
+        with location.table_lock(spark, folder):
             inside.set()
             assert leave.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(hold)
         assert inside.wait(60)
-        with pytest.raises(WriteConflict), locks.table_lock(spark, folder, 0.1):
+        with pytest.raises(WriteConflict), location.table_lock(spark, folder, 0.1):
             pytest.fail("two threads hold one lock")
         leave.set()
         holding.result()
@@ -246,9 +245,9 @@ def test_threads_of_one_session_take_turns(spark, place):
 
 def test_an_interrupted_command_keeps_its_lock_for_a_while(spark, place, monkeypatch):
     """In the JVM it may still be at its commit."""
-    monkeypatch.setattr(locks, "LINGER_SECONDS", 0.3)
+    monkeypatch.setattr(location, "LINGER_SECONDS", 0.3)
     folder = table_folder(spark, place, RUNS)
-    with pytest.raises(KeyboardInterrupt), locks.table_lock(spark, folder):
+    with pytest.raises(KeyboardInterrupt), location.table_lock(spark, folder):
         raise KeyboardInterrupt
     assert _holder(folder) is not None
     assert _enter(spark, folder)
@@ -257,8 +256,8 @@ def test_an_interrupted_command_keeps_its_lock_for_a_while(spark, place, monkeyp
 def test_a_ledger_that_was_removed_and_made_again_has_another_lock(spark, place, monkeypatch):
     """The first file is locked, but it is no longer the one that others open."""
     folder = table_folder(spark, place, RUNS)
-    file = folder.parent / locks.FOLDER / "runs.lock"
-    try_lock, tries = locks._try_lock, []
+    file = folder.parent / FOLDER / "runs.lock"
+    try_lock, tries = location._try_lock, []
 
     def replaced(opened):
         tries.append(file)
@@ -267,8 +266,8 @@ def test_a_ledger_that_was_removed_and_made_again_has_another_lock(spark, place,
             file.touch()
         return try_lock(opened)
 
-    monkeypatch.setattr(locks, "_try_lock", replaced)
-    with locks.table_lock(spark, folder), file.open("a") as other:
+    monkeypatch.setattr(location, "_try_lock", replaced)
+    with location.table_lock(spark, folder), file.open("a") as other:
         assert len(tries) == 2
         with pytest.raises(BlockingIOError):
             fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -276,7 +275,7 @@ def test_a_ledger_that_was_removed_and_made_again_has_another_lock(spark, place,
 
 def test_a_lock_file_that_cannot_be_made_is_named(spark, place):
     Path(place.path).mkdir()
-    Path(place.path, locks.FOLDER).write_text("in the way", encoding="ascii")
+    Path(place.path, FOLDER).write_text("in the way", encoding="ascii")
     with pytest.raises(LedgerRefusal, match=r"LEDGER_UNWRITABLE|lock file .*_locks/.*\.lock cannot be opened"):
         init(spark, place)
 
@@ -289,7 +288,7 @@ def test_lock_files_can_be_written_by_whoever_may_write_the_ledger(spark, place)
         assert _enter(spark, table_folder(spark, place, RUNS))
     finally:
         os.umask(before)
-    folder = Path(place.path, locks.FOLDER)
+    folder = Path(place.path, FOLDER)
     assert (folder.stat().st_mode & 0o777, (folder / "runs.lock").stat().st_mode & 0o777) == (0o775, 0o664)
 
 
@@ -301,6 +300,6 @@ def test_tables_of_a_catalog_are_locked_beside_their_folders(spark):
         init(spark, location)
         after = table_folder(spark, location, RUNS)
         assert after == before
-        assert {file.stem for file in (after.parent / locks.FOLDER).iterdir()} == {table.name for table in TABLES}
+        assert {file.stem for file in (after.parent / FOLDER).iterdir()} == {table.name for table in TABLES}
     finally:
         spark.sql("DROP SCHEMA locked_ledger CASCADE")

@@ -8,8 +8,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
 
 from groupledger.core.faults import Fault
-from groupledger.sinks import attempts, changes, commit_log
-from groupledger.sinks.commit_log import FolderCommitLog, SparkCommitLog, itself
+from groupledger.sinks import append, attempts
+from groupledger.sinks.attempts import FolderCommitLog, SparkCommitLog, itself
 from groupledger.sinks.ledger_tables import LedgerLocation, check, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
@@ -32,7 +32,7 @@ def folder_of(place):
 
 def by_spark(monkeypatch):
     """As an older version writes, which knows no other way."""
-    monkeypatch.setattr(commit_log, "plain_table", lambda *_: None)
+    monkeypatch.setattr(attempts, "plain_table", lambda *_: None)
 
 
 def test_no_query_of_spark_is_run_for_a_run(spark, place):
@@ -57,7 +57,7 @@ def test_a_folder_may_have_any_name(spark, tmp_path, folder):
     spark.sql(ddl(location, RUNS))
     by_spark = SparkCommitLog(spark, location)  # delta-rs decodes a percent sign
     expected = by_spark if "%" in folder else FolderCommitLog(tmp_path / folder / RUNS.name)
-    assert commit_log.commit_log(spark, location) == expected
+    assert attempts.commit_log(spark, location) == expected
     attempts.commit(spark, location, attempt("run", "a"), 0, OUTCOME)
     assert committed(spark, location) == [(1, "run", "a")]
 
@@ -105,7 +105,7 @@ def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place, monkeypat
         return False
 
     with monkeypatch.context() as patched:
-        patched.setattr(commit_log, "bars", overtaken)
+        patched.setattr(attempts, "bars", overtaken)
         assert log.compare_and_set(mine) is False
     assert [row[c.RUN_ID] for row in log.read(itself, attempts.COMMITTED)] == ["other", "other"]
     assert log.compare_and_set(mine) is True
@@ -126,7 +126,7 @@ def test_both_logs_keep_the_same_rows_out(spark, place, tmp_path, mine, other, k
 
     def ended(attempt_id, sequence, run_id):
         row = attempts.committed_row(attempt(run_id, attempt_id), sequence or 0, OUTCOME)
-        return row if sequence else row | {c.STATUS: commit_log.GIVEN_UP, c.SEQUENCE: None}
+        return row if sequence else row | {c.STATUS: attempts.GIVEN_UP, c.SEQUENCE: None}
 
     for new, out in zip((mine, (mine[0], None, mine[2])), kept_out, strict=True):
         for number, kind in enumerate((FolderCommitLog, SparkCommitLog)):
@@ -138,7 +138,7 @@ def test_both_logs_keep_the_same_rows_out(spark, place, tmp_path, mine, other, k
 
 
 def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
-    monkeypatch.setattr(commit_log, "MOST_FILES", 3)
+    monkeypatch.setattr(attempts, "MOST_FILES", 3)
     for number in range(1, 6):
         one = attempt(f"run-{number}", f"a-{number}")
         attempts.plan(spark, place, one)
@@ -189,8 +189,8 @@ def test_what_a_commit_left_that_was_killed_before_its_entry_harms_nobody(spark,
 
 def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark, place):
     name = place.identifier(RUNS)
-    changes.run(spark, place, RUNS, f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
-    assert commit_log.commit_log(spark, place) == SparkCommitLog(spark, place)
+    append.run(spark, place, RUNS, f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    assert attempts.commit_log(spark, place) == SparkCommitLog(spark, place)
     attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
     assert committed(spark, place) == [(1, "run", "a")]
 

@@ -24,10 +24,9 @@ from groupledger.core.rebalance.findings import Severity
 from groupledger.engine.result_rows import OUTCOMES
 from groupledger.sinks import attempts
 from groupledger.sinks.append import append
-from groupledger.sinks.commit_log import ENDS
-from groupledger.sinks.ledger_tables import LedgerLocation, constraints, create
-from groupledger.sinks.spark_errors import engine_errors_as_faults
-from groupledger.sinks.upkeep import LEASED
+from groupledger.sinks.attempts import ENDS
+from groupledger.sinks.ledger_tables import LEASED, LedgerLocation, constraints, create
+from groupledger.sinks.location import engine_errors_as_faults
 from groupledger.sources import offsets_records, snapshot_tables, topic_listings
 from groupledger.sources.snapshot_tables import GROUP_TYPES
 from groupledger.tables import CONSTRAINTS, GROUP_SNAPSHOTS, REBALANCES, RUNS, TABLES

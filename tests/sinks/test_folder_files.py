@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from groupledger.sinks import changes
+from groupledger.sinks import append
 from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.sinks.location import plain_table, rows_in_files
 from groupledger.tables import TOPIC_SNAPSHOTS
@@ -76,7 +76,7 @@ def test_a_folder_may_have_any_name(spark, tmp_path, folder):
 
 def test_rows_that_were_gathered_are_found(spark, tmp_path):
     place = made(spark, tmp_path)
-    changes.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {place.identifier(TOPIC_SNAPSHOTS)}")
+    append.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {place.identifier(TOPIC_SNAPSHOTS)}")
     rows = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"])
     assert len(rows.inputFiles()) == 1
     assert len(of(rows, "z")) == 1
@@ -115,10 +115,10 @@ def test_a_file_that_is_gone_is_told_by_delta_s_reader(spark, tmp_path):
 def test_rows_that_were_deleted_by_a_vector_do_not_come_back(spark, tmp_path):
     place = made(spark, tmp_path)
     name = place.identifier(TOPIC_SNAPSHOTS)
-    changes.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {name}")
+    append.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {name}")
     vectors = "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-    changes.run(spark, place, TOPIC_SNAPSHOTS, f"ALTER TABLE {name} {vectors}")
-    changes.run(spark, place, TOPIC_SNAPSHOTS, f"DELETE FROM {name} WHERE {c.ATTEMPT_ID} = 'z'")
+    append.run(spark, place, TOPIC_SNAPSHOTS, f"ALTER TABLE {name} {vectors}")
+    append.run(spark, place, TOPIC_SNAPSHOTS, f"DELETE FROM {name} WHERE {c.ATTEMPT_ID} = 'z'")
     assert rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"]) is None
     rows = place.rows(spark, TOPIC_SNAPSHOTS, ["a", "z"]).select(c.ATTEMPT_ID).collect()
     assert [row[0] for row in rows] == ["a"]

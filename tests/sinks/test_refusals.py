@@ -11,7 +11,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import release_of
 from groupledger.engine.jars import spark_jars
 from groupledger.sinks.ledger_tables import LedgerLocation
-from groupledger.sinks.spark_errors import engine_errors_as_faults, explained, is_bug, meaning
+from groupledger.sinks.location import engine_errors_as_faults, explained, is_bug, meaning
 
 FILE = "file:/data/ledger/group_snapshots/part-00000-3b-c000.snappy.parquet"
 READING = "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file"

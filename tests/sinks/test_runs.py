@@ -8,8 +8,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.sinks import attempts
-from groupledger.sinks.attempts import Attempt, Commit, Outcome, WriteConflict
-from groupledger.sinks.commit_log import FolderCommitLog, SparkCommitLog
+from groupledger.sinks.attempts import Attempt, Commit, FolderCommitLog, Outcome, SparkCommitLog, WriteConflict
 from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c

@@ -10,13 +10,13 @@ from threading import Event
 
 import pytest
 
-from groupledger.sinks import locks
-from groupledger.sinks.spark_errors import WriteConflict
+from groupledger.sinks import location
+from groupledger.sinks.location import WriteConflict
 
 FOLLOWER = """
 import sys, time
 from pathlib import Path
-from groupledger.sinks.locks import turn
+from groupledger.sinks.location import turn
 for number in range(1000):
     with turn(Path(sys.argv[1]), ["dev"]):
         print(number, flush=True)
@@ -25,7 +25,7 @@ for number in range(1000):
 
 
 def test_a_turn_keeps_out_another_of_the_same_input_alone(tmp_path):
-    with locks.turn(tmp_path, ["dev", "host:9092"]), ThreadPoolExecutor(1) as pool:
+    with location.turn(tmp_path, ["dev", "host:9092"]), ThreadPoolExecutor(1) as pool:
         with pytest.raises(WriteConflict, match="another ingest of host:9092 has been at work for 0 s"):
             pool.submit(_enter, tmp_path, ["host:9092"], 0.1).result()
         assert pool.submit(_enter, tmp_path, ["prod"], 60.0).result()
@@ -33,7 +33,7 @@ def test_a_turn_keeps_out_another_of_the_same_input_alone(tmp_path):
 
 
 def _enter(ledger, inputs, patience):
-    with locks.turn(ledger, inputs, patience):
+    with location.turn(ledger, inputs, patience):
         return True
 
 
@@ -43,7 +43,7 @@ def test_a_turn_comes_though_a_follower_never_pauses(tmp_path):
             other.stdout.readline()
             for _ in range(3):
                 began = time.monotonic()
-                with locks.turn(tmp_path, ["dev"], 60.0):
+                with location.turn(tmp_path, ["dev"], 60.0):
                     waited = time.monotonic() - began
                 assert waited < 30.0  # a turn of the follower; without a queue it may be for ever
             assert other.poll() is None
@@ -57,21 +57,21 @@ def test_a_follower_lets_in_who_waited(tmp_path):
 
     def follower():
         for number in range(2):
-            with locks.turn(tmp_path, ["dev"]):
+            with location.turn(tmp_path, ["dev"]):
                 order.append(f"follower {number}")
                 inside.set()
                 assert leave.wait(60)
 
     def ingest():
-        with locks.turn(tmp_path, ["dev"]):
+        with location.turn(tmp_path, ["dev"]):
             order.append("ingest")
 
     with ThreadPoolExecutor(2) as pool:
         following = pool.submit(follower)
         assert inside.wait(60)
         waiting = pool.submit(ingest)
-        queue = next((tmp_path / locks.FOLDER).glob("*.queue.lock"))
-        while not locks._threads[queue].locked():
+        queue = next((tmp_path / location.FOLDER).glob("*.queue.lock"))
+        while not location._threads[queue].locked():
             time.sleep(0.001)
         leave.set()
         waiting.result(60)

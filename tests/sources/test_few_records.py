@@ -7,8 +7,7 @@ import pytest
 
 from groupledger.core.log.read_plan import OffsetRange
 from groupledger.sources import kafka_log, offsets_records
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_records import BATCH, StretchReader
+from groupledger.sources.kafka_log import BATCH, Address, StretchReader
 from groupledger.sources.offsets_records import named_group, without_spark
 
 KEYS = [

@@ -17,7 +17,7 @@ from groupledger.core.faults import Fault, kafka_fault
 from groupledger.core.log.lines import TOPIC
 from groupledger.core.log.read_plan import LogEnds
 from groupledger.core.secrets import remember
-from groupledger.sources.kafka_client import Address, Cluster, silence
+from groupledger.sources.kafka_log import Address, Cluster, silence
 
 WORD = "a-password-nobody-sees"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": WORD}

@@ -12,9 +12,7 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.log.read_plan import OffsetRange
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_log import FIELDS, fault_of
-from groupledger.sources.kafka_records import BATCH, CONSUMER, StretchReader, batches
+from groupledger.sources.kafka_log import BATCH, CONSUMER, FIELDS, Address, StretchReader, batches, fault_of
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 
 COMMIT, OLD_COMMIT, GROUP = b"\x00\x01\x00\x01g", b"\x00\x00\x00\x01g", b"\x00\x02\x00\x01g"

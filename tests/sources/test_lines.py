@@ -10,7 +10,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from groupledger.core.log.lines import OTHER_TOPIC, listed_topic, log_record, table_row
 from groupledger.sources import offsets_records, topic_listings
-from groupledger.sources.line_files import BLOCK, FILE, FOLDER, VALUE, parsed
+from groupledger.sources.files import BLOCK, FILE, FOLDER, VALUE, parsed
 from groupledger.sources.opening import BLANK, PROBLEM
 
 RECORD = b'{"partition": 1, "offset": 2, "timestamp": 3, "key": "AAE=", "value": null}'

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from groupledger.sources.files import Files
-from groupledger.sources.memberships import OpenedTable, read
 from groupledger.sources.opening import SourceFault
+from groupledger.sources.snapshot_tables import OpenedTable, read_memberships
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 BASE = "cluster_id string, group_id string, observed_at timestamp, member_id string, topics array<string>"
@@ -55,7 +55,7 @@ def frame(spark, shape=LISTS, **which):
 
 def opened(members, columns=None):
     files = Files("memberships", "memberships", ())
-    return read(OpenedTable(members, files, "memberships"), None, "dev", columns or {}, most_claims=100)
+    return read_memberships(OpenedTable(members, files, "memberships"), None, "dev", columns or {}, most_claims=100)
 
 
 def facts(members, columns=None):

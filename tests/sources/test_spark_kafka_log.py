@@ -9,8 +9,7 @@ import pytest
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.log.read_plan import OffsetRange
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_log import fault_of_spark, spark_frame
+from groupledger.sources.kafka_log import Address, fault_of_spark, spark_frame
 from groupledger.sources.offsets_records import of_topic
 
 KEYS = {0: b"\x00\x02\x00\x01g", 1: b"\x00\x01\x00\x01g", 2: b"\x00\x00\x00\x01g", 5: None, 6: b"\x00", 7: b"\x00\x03"}

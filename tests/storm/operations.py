@@ -24,7 +24,7 @@ from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
-from groupledger.sinks import changes
+from groupledger.sinks import append
 from groupledger.sinks.ledger_tables import LedgerLocation, migrate
 from groupledger.tables import METRICS, SCHEMA_VERSION
 from groupledger.tables.sql_text import literal
@@ -97,7 +97,7 @@ class Storm:
         if not self.random.randrange(OLDER_EVERY):
             older = f"{literal(VERSION_PROPERTY)} = {literal(str(SCHEMA_VERSION - 1))}"
             command = f"ALTER TABLE {self.location.identifier(METRICS)} SET TBLPROPERTIES ({older})"
-            changes.run(self.spark, self.location, METRICS, command)
+            append.run(self.spark, self.location, METRICS, command)
         return f"brought forward {sorted(migrate(self.spark, self.location))}"
 
     def _rebuild(self, invocation: Invocation) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.config import SparkSettings
 from groupledger.engine.session import session
-from groupledger.sinks import locks, upkeep
+from groupledger.sinks import ledger_tables, location
 from tests.faults.sessions import unpack_codecs
 from tests.storm.operations import REDACT, WEIGHTS, Storm, clock, disk, ended
 from tests.storm.sources import Sources
@@ -39,8 +39,8 @@ def storm_session() -> SparkSession:
 
 def main(order: dict[str, Any]) -> None:
     """Draw commands and run them until the end of the storm."""
-    _count("_waits", locks, "lock waits")
-    _count("is_conflict", upkeep, "retries")
+    _count("_waits", location, "lock waits")
+    _count("is_conflict", ledger_tables, "retries")
     if not order["locked"]:
         _unlock()
     random = Random(order["draws"])  # noqa: S311 - the seed is the point
@@ -98,9 +98,9 @@ def _unlock() -> None:
     """Break the code on purpose: no command takes a lock."""
     from contextlib import nullcontext
 
-    from groupledger.sinks import changes
+    from groupledger.sinks import append
 
-    setattr(changes, "table_lock", lambda *_: nullcontext())  # noqa: B010 - a module's own import
+    setattr(append, "table_lock", lambda *_: nullcontext())  # noqa: B010 - a module's own import
 
 
 if __name__ == "__main__":

@@ -49,29 +49,26 @@ class Listing:
         return self.total - len(self.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Query:
-    """What a listing is made of: `shown` columns of the rows of a query, in an order of columns."""
-
-    title: str
-    rows: str
-    shown: tuple[str, ...]
-    order: tuple[str, ...]  # a column, or `-` and a column for the greatest first
-    values: Mapping[str, Value]
-
-    def listing(self, reader: Reader, limit: int) -> Listing:
-        """Return the first rows in this order."""
-        columns = ", ".join(f"q.{name} AS c{number}" for number, name in enumerate(self.shown))
-        ordered = ", ".join(
-            f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST"
-            for name in self.order
-        )
-        query = f"SELECT {columns} FROM ({self.rows}) q ORDER BY {ordered} LIMIT {limit + 1}"
-        found = rows_of(reader.query(query, **self.values))
-        total = len(found)
-        if total > limit:
-            total = records(reader, f"SELECT count(*) AS n FROM ({self.rows}) q", **self.values)[0]["n"]
-        return Listing(self.title, self.shown, tuple(found[:limit]), total)
+def _listing(
+    reader: Reader,
+    limit: int,
+    title: str,
+    rows: str,
+    shown: tuple[str, ...],
+    order: tuple[str, ...],
+    values: Mapping[str, Value],
+) -> Listing:
+    """List `shown` columns of the first rows of a query; `order`: columns, with `-` before one the greatest first."""
+    columns = ", ".join(f"q.{name} AS c{number}" for number, name in enumerate(shown))
+    ordered = ", ".join(
+        f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST" for name in order
+    )
+    query = f"SELECT {columns} FROM ({rows}) q ORDER BY {ordered} LIMIT {limit + 1}"
+    found = rows_of(reader.query(query, **values))
+    total = len(found)
+    if total > limit:
+        total = records(reader, f"SELECT count(*) AS n FROM ({rows}) q", **values)[0]["n"]
+    return Listing(title, shown, tuple(found[:limit]), total)
 
 
 def clusters(reader: Reader, limit: int) -> Listing:
@@ -82,7 +79,7 @@ def clusters(reader: Reader, limit: int) -> Listing:
     )
     shown = ("cluster_id", "groups", "snapshots", "first", "last", "gaps")
     rows = _with_gaps(counted, shown[1:-1], f"({GAPS})", ("cluster_id",))
-    return _Query("clusters", rows, shown, ("cluster_id",), {}).listing(reader, limit)
+    return _listing(reader, limit, "clusters", rows, shown, ("cluster_id",), {})
 
 
 def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
@@ -101,14 +98,14 @@ def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
     columns = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
     keys = ("cluster_id", "group_id")
     rows = _with_gaps(one, columns, f"({GAPS})", keys)
-    listing = _Query("groups", rows, (*keys, *columns, "gaps"), keys, values).listing(reader, limit)
+    listing = _listing(reader, limit, "groups", rows, (*keys, *columns, "gaps"), keys, values)
     return _of_known(reader, listing, cluster)
 
 
 def runs(reader: Reader, limit: int) -> Listing:
     """List the committed runs, the latest first."""
     shown = ("sequence", "kind", "run_id", "verdict", "started_at", "finished_at")
-    return _Query("runs", "SELECT * FROM current_runs", shown, ("-sequence",), {}).listing(reader, limit)
+    return _listing(reader, limit, "runs", "SELECT * FROM current_runs", shown, ("-sequence",), {})
 
 
 def history(
@@ -143,8 +140,8 @@ def history(
     )
     rows = _with_gaps(snapshots, columns, f"({gaps})", ("cluster_id", "snapshot_id"))
     shown = ("cluster_id", *columns[:-1], "gaps", "snapshot_id")
-    query = _Query(f"history of {group_id}", rows, shown, ("-cluster_id", "-offset"), values | {"scenario": scenario})
-    listing = query.listing(reader, limit)
+    order, named = ("-cluster_id", "-offset"), values | {"scenario": scenario}
+    listing = _listing(reader, limit, f"history of {group_id}", rows, shown, order, named)
     if not listing.rows:
         raise unknown_group(reader, group_id, cluster)
     return replace(listing, rows=listing.rows[::-1])
@@ -212,8 +209,8 @@ def _rejected_or_found(
     group_id: str | None,
 ) -> Listing:
     condition, values = matching("w.", cluster_id=cluster, group_id=group_id)
-    query = _Query(title, f"SELECT * FROM ({rows}) w WHERE {condition}", shown, order, values)
-    return _of_known(reader, query.listing(reader, limit), cluster, group_id)
+    listing = _listing(reader, limit, title, f"SELECT * FROM ({rows}) w WHERE {condition}", shown, order, values)
+    return _of_known(reader, listing, cluster, group_id)
 
 
 def _with_gaps(rows: str, columns: tuple[str, ...], gaps: str, keys: tuple[str, ...]) -> str:

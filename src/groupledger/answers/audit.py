@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import StateChange, with_coordinators
-from groupledger.answers.joins import SharedId, shared_ids, takeovers
+from groupledger.answers.joins import shared_ids, takeovers
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
@@ -57,6 +57,7 @@ from groupledger.core.text import length, stretch
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from groupledger.answers.joins import Takeover
     from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.states import MeasuredStates
@@ -280,16 +281,15 @@ def _restless(reader: Reader, of_records: Query) -> Iterator[Found]:
         yield broken(NEVER_SETTLES, group, number, seen, text, first["snapshot_id"])
 
 
-def _shared(found: Iterator[SharedId]) -> Iterator[Found]:
-    for of, ids in groupby(found, lambda each: (each.takeovers[0].cluster_id, each.takeovers[0].group_id)):
+def _shared(found: Iterable[tuple[Sequence[Takeover], str]]) -> Iterator[Found]:
+    for of, ids in groupby(found, lambda each: (each[0][0].cluster_id, each[0][0].group_id)):
         shared = list(ids)
-        worst = max(shared, key=lambda each: len(each.takeovers))
+        worst, evidence = max(shared, key=lambda each: len(each[0]))
         more = f"; and {len(shared) - 1:,} more ids" if len(shared) > 1 else ""
-        every = [each for one in shared for each in one.takeovers]
+        every = [each for takeovers_of_id, _ in shared for each in takeovers_of_id]
         seen = min(each.at for each in every), max(each.at for each in every)
         snapshots = {each.snapshot_id for each in every}
-        last = worst.takeovers[-1].snapshot_id
-        yield broken(SHARED_INSTANCE_ID, of, len(snapshots), seen, worst.evidence + more, last)
+        yield broken(SHARED_INSTANCE_ID, of, len(snapshots), seen, evidence + more, worst[-1].snapshot_id)
 
 
 def _judged(reader: Reader, of_period: MeasuredStates, computed: str) -> tuple[int, int, int]:

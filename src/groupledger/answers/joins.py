@@ -264,14 +264,6 @@ class Takeover:
     together: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SharedId:
-    """An instance id that two processes seem to share, and what says so."""
-
-    takeovers: tuple[Takeover, ...]
-    evidence: str
-
-
 def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, ...]:
     """Return all in these states, the records of the period, in order of cluster, group, instance id and offset."""
     of_records, values = states
@@ -303,8 +295,8 @@ def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, .
     )
 
 
-def shared_ids(found: Sequence[Takeover]) -> Iterator[SharedId]:
-    """Find instance ids that a restart alone does not explain.
+def shared_ids(found: Sequence[Takeover]) -> Iterator[tuple[tuple[Takeover, ...], str]]:
+    """Find instance ids that two processes seem to share: the takeovers of each, and what says so.
 
     One takeover by a second process and one restart leave the same record. A second process is assumed if it continues:
     two members of one record, an id that goes to another process and back within `NEAR`, three clients within
@@ -314,7 +306,7 @@ def shared_ids(found: Sequence[Takeover]) -> Iterator[SharedId]:
         of_id = tuple(of_one)
         evidence = _sharing(of_id)
         if evidence is not None:
-            yield SharedId(of_id, evidence)
+            yield of_id, evidence
 
 
 def _sharing(of_id: Sequence[Takeover]) -> str | None:
@@ -379,7 +371,7 @@ def static_members(reader: Reader, asked: RequestedScope, limit: int) -> StaticM
     """Rank instance ids that were taken over. Raises as `scope.scope`."""
     within = scope(reader, asked)
     found = takeovers(reader, within, recorded(within))
-    shared = {id(each.takeovers[0]): each.evidence for each in shared_ids(found)}
+    shared = {id(of_id[0]): evidence for of_id, evidence in shared_ids(found)}
     heirs = _heirs(reader, within, found)
     members = []
     for key, of_one in groupby(found, _INSTANCE):

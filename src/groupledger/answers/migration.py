@@ -108,7 +108,7 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     within = scope(reader, asked)
     found = [each for group, rows in changing(reader, within) for each in _found(group, rows)]
     order = list(MigrationEnd)
-    found.sort(key=lambda each: (order.index(each.end), -began(each.stages[-1]).timestamp(), each.group))
+    found.sort(key=lambda each: (order.index(each.end), -each.stages[-1].at.timestamp(), each.group))
     changes = (stage for each in found[:limit] for stage in each.stages[1:])
     sides = states_of(reader, [row for stage in changes for row in (stage.before, stage.first) if row is not None])
     groups = tuple(_migration(reader, each, sides) for each in found[:limit])
@@ -122,12 +122,12 @@ NONE_CHANGED = "every group was assigned in one way all through this period, and
 def _found(group: GroupKey, rows: Sequence[Record]) -> Iterator[_Found]:
     """Yield the group if it has several stages or members of both kinds."""
     of_group = stages(rows)
-    if len(of_group) > 1 or any(is_mixed(stage.way) for stage in of_group):
+    if len(of_group) > 1 or any(stage.way.is_mixed for stage in of_group):
         yield _Found(group, of_group, rows[-1], _end(of_group, rows[-1]))
 
 
 def _end(of_group: Sequence[Stage], last: Record) -> MigrationEnd:
-    if is_mixed(of_group[-1].way):
+    if of_group[-1].way.is_mixed:
         return MigrationEnd.UNDER_WAY if last["members"] else MigrationEnd.STOPPED
     if len(of_group) > 1 and alike(of_group[0].way, of_group[-1].way):
         return MigrationEnd.WENT_BACK
@@ -136,20 +136,20 @@ def _end(of_group: Sequence[Stage], last: Record) -> MigrationEnd:
 
 def _migration(reader: Reader, found: _Found, sides: States) -> Migration:
     pairs = list(pairwise(found.stages))
-    ends = [*(began(after) for _, after in pairs), None][1:]
-    unowned = _unowned(reader, found.group, began(pairs[0][1])) if pairs else []
+    ends = [*(after.at for _, after in pairs), None][1:]
+    unowned = _unowned(reader, found.group, pairs[0][1].at) if pairs else []
     changes = tuple(_change(found.group, pair, end, (sides, unowned)) for pair, end in zip(pairs, ends, strict=True))
     emptied = None if found.last["members"] else found.last["observed_at"]
-    until = [*(began(stage) for stage in found.stages[1:]), emptied]
+    until = [*(stage.at for stage in found.stages[1:]), emptied]
     both = tuple(
-        BothKinds(stage.way, began(stage), end)
+        BothKinds(stage.way, stage.at, end)
         for stage, end in zip(found.stages, until, strict=True)
-        if is_mixed(stage.way)
+        if stage.way.is_mixed
     )
     first, last = found.stages[0], found.stages[-1]
-    begin = changes[0].at if changes else began(first)
+    begin = changes[0].at if changes else first.at
     return Migration(
-        *(*found.group, found.end, first.way, last.way, begin, began(last)),
+        *(*found.group, found.end, first.way, last.way, begin, last.at),
         members=last.last["members"],
         changes=changes,
         both_kinds=both,
@@ -169,8 +169,8 @@ def _change(
     previous = after.before
     previous_id = None if previous is None else previous["snapshot_id"]
     differs = sides.difference(*group, previous_id, after.first["snapshot_id"])
-    at = began(after)
-    lasting = is_mixed(after.way)
+    at = after.at
+    lasting = after.way.is_mixed
     stretches = [
         each for each in unowned if each[0] == at or (lasting and at < each[0] and (end is None or each[0] < end))
     ]
@@ -219,9 +219,6 @@ class MemberKind(StrEnum):
     BOTH_TYPES = "classic and KIP-848"
 
 
-MIXED = frozenset({MemberKind.BOTH_CLASSIC, MemberKind.BOTH_TYPES})
-
-
 @dataclass(frozen=True, slots=True)
 class GroupWay:
     """How a group is assigned. `kind` is None if no record shows it: nobody who had partitions joined again."""
@@ -229,6 +226,11 @@ class GroupWay:
     group_type: str
     assignor: str | None
     kind: MemberKind | None
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether members of both kinds are in it."""
+        return self.kind in (MemberKind.BOTH_CLASSIC, MemberKind.BOTH_TYPES)
 
     def __str__(self) -> str:
         """Format as `range, eager`; `KIP-848 uniform`; `KIP-848 uniform, classic members too`."""
@@ -252,6 +254,12 @@ class Stage:
     before: Record | None
     states: int
     emptied: Record | None = None
+
+    @property
+    def at(self) -> datetime:
+        """When its first state was recorded."""
+        at: datetime = self.first["observed_at"]
+        return at
 
 
 def stages(rows: Sequence[Record]) -> list[Stage]:
@@ -365,14 +373,3 @@ def _of_kinds(query: str, kinds: str) -> Query:
         f"SELECT {columns}, {by_whom}, {kind} AS kind "
         f"FROM ({query}) s LEFT JOIN counted n ON n.snapshot_id = s.snapshot_id WHERE {kinds}"
     ), named
-
-
-def is_mixed(way: GroupWay) -> bool:
-    """Return whether members of both kinds are in it."""
-    return way.kind in MIXED
-
-
-def began(stage: Stage) -> datetime:
-    """Return when its first state was recorded."""
-    at: datetime = stage.first["observed_at"]
-    return at

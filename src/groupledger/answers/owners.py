@@ -40,7 +40,7 @@ from groupledger.core.wire.offsets_log import RecordKind, decode
 from groupledger.core.wire.records import CurrentMemberAssignment
 
 if TYPE_CHECKING:
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
+    from groupledger.answers.queries import GroupKey, NamedPartition, Reader, Record, Value
     from groupledger.answers.scope import Known
     from groupledger.answers.states import SnapshotKey
 
@@ -124,7 +124,7 @@ def ownership(
     A topic, cluster or group the ledger never heard of is a `Fault`; anything else that is not known is a note.
     """
     lives = topic_lives(reader, topic, cluster)
-    asked = Changes(reader, *changes_of(topic, partition, at, lives, cluster, group))
+    asked = changes_of(reader, topic, partition, at, lives, cluster, group)
     changes = asked.around(("cast(NULL AS STRING)", "true"))
     groups = _groups(reader, {holder[:2] for holder in changes}, at)
     changes = _each_owner(asked, changes, groups)
@@ -376,6 +376,8 @@ Holder = tuple[str, str, str | None, str | None]
 """Cluster, group, topic id, and where several members may have it the member: at most one holder within it."""
 
 BEFORE, AFTER = "before", "after"
+LATEST = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
+"""The order of changes `t`, the last one first; of one record, first what a member got."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,8 +393,14 @@ class Change:
 
 
 def changes_of(
-    topic: str, partition: int, at: datetime, lives: tuple[TopicLife, ...], cluster: str | None, group: str | None
-) -> Query:
+    reader: Reader,
+    topic: str,
+    partition: int,
+    at: datetime,
+    lives: tuple[TopicLife, ...],
+    cluster: str | None,
+    group: str | None,
+) -> Changes:
     """Build a query of the partition's changes, with the topic as `life`, and whether each is before the moment.
 
     `life` is null where the log gives no id and the name stood for several topics (`is_by_name`): see `life_of`.
@@ -422,7 +430,7 @@ def changes_of(
         f"FROM current_ownership_changes t {join} WHERE (t.topic = :topic OR (t.topic IS NULL AND {by_id})) "
         f"AND t.partition = :partition AND {condition}"
     )
-    return query, values
+    return Changes(reader, query, values)
 
 
 def _by_name(those: str) -> str:
@@ -462,10 +470,9 @@ def unnamed(
 ) -> dict[GroupKey, str]:
     """Map groups to a topic id without a name in any listing, of which the group had the partition then."""
     condition, values = of_groups("t.", cluster, group)
-    order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
     query = steps(
         changes="SELECT t.cluster_id, t.group_id, t.topic_id, t.to_member_id, row_number() OVER "
-        f"(PARTITION BY t.cluster_id, t.group_id, t.topic_id ORDER BY {order}) AS place "
+        f"(PARTITION BY t.cluster_id, t.group_id, t.topic_id ORDER BY {LATEST}) AS place "
         "FROM current_ownership_changes t WHERE t.topic IS NULL AND t.topic_id IS NOT NULL "
         f"AND t.partition = :partition AND t.at <= :moment AND {condition}",
         unnamed="SELECT q.cluster_id, q.group_id, min(q.topic_id) AS topic_id FROM changes q WHERE q.place = 1 "
@@ -546,7 +553,7 @@ class Sides:
 
 def _sides(before: Record | None, after: Record | None) -> Sides:
     """Pair the changes; several may have it: more got it than lost it, or the owner does not lose it next."""
-    last, following = _change(before), _change(after)
+    last, following = (None if row is None else from_row(Change, row) for row in (before, after))
     is_by_name = any(row is not None and row["is_by_name"] for row in (before, after))
     if last is None or before is None:
         return Sides(last, following, is_by_name=is_by_name)
@@ -555,10 +562,6 @@ def _sides(before: Record | None, after: Record | None) -> Sides:
     if following is not None and owner is not None:
         several = several or following.from_member_id != owner
     return Sides(last, following, several, is_by_name)
-
-
-def _change(row: Record | None) -> Change | None:
-    return None if row is None else from_row(Change, row)
 
 
 # Static members of a KIP-848 group that left for the time being: they keep what they have, and nobody reads it.
@@ -652,7 +655,7 @@ def partition_timeline(
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, UNKNOWN_TOPIC.
     """
     lives = topic_lives(reader, topic, cluster)
-    asked = Changes(reader, *changes_of(topic, partition, until, lives, cluster, group))
+    asked = changes_of(reader, topic, partition, until, lives, cluster, group)
     rows, total = asked.between(since or EPOCH, until, limit)
     held = ownership(reader, topic, partition, since, cluster, group).holdings if since and total == len(rows) else ()
     of_groups = _spans(held, rows)

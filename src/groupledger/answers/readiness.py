@@ -166,11 +166,24 @@ def _with_forecasts(reader: Reader, judged: Sequence[_Judged], convert: Convert)
     afresh = convert(UNIFORM, [group.owning_nothing() for group in groups])
     forecasts: dict[int, tuple[tuple[Forecast, ...], Hindrance | None]] = {}
     for number, (each, group) in enumerate(zip(asked, groups, strict=True)):
-        of_group = tuple(_forecast(name, group, answers[name][number]) for name in answers)
+        of_group = tuple(_forecast(name, group, of[number]) for name, of in answers.items())
         dealt = afresh[number].after
         forecasts[id(each)] = of_group, None if dealt is None else copartitioned(group, dealt)
+    order = list(BY_CODE)
     for each in judged:
-        yield _group_readiness(each, *forecasts.get(id(each), ((), None)))
+        of_each, beside = forecasts.get(id(each), ((), None))
+        reasons = tuple(sorted((*each.reasons, *filter(None, [beside])), key=lambda reason: order.index(reason.code)))
+        more = {"readiness": each.readiness, "reasons": reasons, "forecasts": of_each, "plan": _plan(each)}
+        yield from_row(GroupReadiness, each.state, **more)
+
+
+def _forecast(name: str, group: GroupBefore, answer: Converted) -> Forecast:
+    after = answer.after or {}
+    members = tuple(
+        MemberForecast(each.member_id, tuple(sorted(each.owned)), tuple(sorted(after.get(each.member_id, ()))))
+        for each in group.members
+    )
+    return Forecast(name, None if answer.after is None else answer.moves(group), members, answer.why)
 
 
 def _has_forecast(each: _Judged) -> bool:
@@ -202,23 +215,6 @@ def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefo
         )
         found.append(GroupBefore(members, listed))
     return found
-
-
-def _forecast(name: str, group: GroupBefore, answer: Converted) -> Forecast:
-    after = answer.after or {}
-    members = tuple(
-        MemberForecast(each.member_id, tuple(sorted(each.owned)), tuple(sorted(after.get(each.member_id, ()))))
-        for each in group.members
-    )
-    return Forecast(name, None if answer.after is None else answer.moves(group), members, answer.why)
-
-
-def _group_readiness(each: _Judged, forecasts: tuple[Forecast, ...], beside: Hindrance | None) -> GroupReadiness:
-    order = list(BY_CODE)
-    found = (*each.reasons, *(() if beside is None else (beside,)))
-    reasons = tuple(sorted(found, key=lambda reason: order.index(reason.code)))
-    more = {"readiness": each.readiness, "reasons": reasons, "forecasts": forecasts, "plan": _plan(each)}
-    return from_row(GroupReadiness, each.state, **more)
 
 
 def _plan(each: _Judged) -> str | None:
@@ -422,7 +418,10 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
     Of a group that is converted already only what is left to do.
     """
     if state["group_type"] == CONSUMER:
-        yield from _of_converted(members)
+        classic = [row["member_id"] for row in members if row["subscription_version"] is not None]
+        if classic:
+            text = f"{len(classic):,} of {len(members):,} members are classic: {few(_short(classic))}"
+            yield _reason(c.MIXED_MEMBERS, text)
         return
     if state["group_type"] != CLASSIC or state["protocol_type"] not in CONSUMERS:
         yield _reason(c.NOT_CONSUMERS, f"the protocol type is {state['protocol_type']!r}")
@@ -445,13 +444,6 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
 
 def _reason(obstacle: Obstacle, evidence: str) -> Hindrance:
     return Hindrance(obstacle.code, obstacle.effect, evidence)
-
-
-def _of_converted(members: Sequence[Record]) -> Iterator[Hindrance]:
-    classic = [row["member_id"] for row in members if row["subscription_version"] is not None]
-    if classic:
-        text = f"{len(classic):,} of {len(members):,} members are classic: {few(_short(classic))}"
-        yield _reason(c.MIXED_MEMBERS, text)
 
 
 def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:

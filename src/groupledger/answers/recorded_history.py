@@ -13,7 +13,7 @@ from groupledger.answers.scope import RequestedScope, commits_left_out, scope
 from groupledger.answers.states import BEGINS_LATE, cluster_of
 from groupledger.core.faults import Fault
 from groupledger.core.history.fold_rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, as_tuples
-from groupledger.core.history.group_log import read_group_log
+from groupledger.core.history.head import read_group_log
 from groupledger.core.moments import from_millis, millis
 from groupledger.core.protocol.recorded import OffsetVerdict, TenureCommits, judge, tenures, with_commits
 from groupledger.core.protocol.recorded_clients import recorded_group, recorded_start
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.queries import Reader, Value
-    from groupledger.core.history.group_log import RecordedLog
+    from groupledger.core.history.head import RecordedLog
     from groupledger.core.protocol.recorded_clients import GroupStart, RecordedGroup
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
-from groupledger.answers.queries import from_row, of_each, one_of, partitions, records, steps
+from groupledger.answers.queries import from_row, newest, of_each, one_of, partitions, records, steps
 from groupledger.answers.scope import Ranking, Scope, scope, why_empty
 from groupledger.answers.spoken import spans
-from groupledger.answers.states import ASSIGNED, loads, recorded_states
+from groupledger.answers.states import ASSIGNED, loads
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
@@ -283,8 +283,8 @@ class AssignedMember:
 
 def last_states(within: Scope) -> Query:
     """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
-    query, values = recorded_states(within)
-    return f"SELECT s.* FROM ({query}) s WHERE s.until_at IS NULL AND {ASSIGNED}", values
+    condition, values = within.from_the_beginning.where("t.")
+    return f"SELECT s.* FROM ({newest(condition, 't.*')}) s WHERE {ASSIGNED}", values
 
 
 def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:

@@ -211,7 +211,19 @@ def states(
     )
     for row in rows:
         members.setdefault(_key(row), []).append(row)
-    sides = {_key(row): _side(row, members.get(_key(row), [])) for row in snapshots}
+    sides = {}
+    for row in snapshots:
+        shared, own = row["shared_topics"], members.get(_key(row), [])
+        sides[_key(row)] = from_row(
+            Side,
+            row,
+            at=row["observed_at"],
+            topics=frozenset(shared or row["subscribed_topics"] or ()),
+            follow_up=False,
+            members=tuple(each if each["topics"] is not None else each | {"topics": shared} for each in own),
+            verdict=None,
+            kind=row["snapshot_kind"],
+        )
     names = {topic for side in sides.values() for topic in side.topics}
     found = States(sides, lives_of(reader, sorted({cluster for cluster, *_ in sides}), sorted(names)))
     if not computed:
@@ -245,20 +257,6 @@ def assigned_ids(side: Side) -> frozenset[str] | None:
 
 def _key(row: Record) -> SnapshotKey:
     return row["cluster_id"], row["group_id"], row["snapshot_id"]
-
-
-def _side(row: Record, members: list[Record]) -> Side:
-    shared = row["shared_topics"]
-    return from_row(
-        Side,
-        row,
-        at=row["observed_at"],
-        topics=frozenset(shared or row["subscribed_topics"] or ()),
-        follow_up=False,
-        members=tuple(each | {"topics": each["topics"] if each["topics"] is not None else shared} for each in members),
-        verdict=None,
-        kind=row["snapshot_kind"],
-    )
 
 
 # The states of groups in a period, each with how long it lasted, and how many partitions its members had.
@@ -485,14 +483,6 @@ class Selection(NamedTuple):
     offset: int | None = None
 
 
-class Selected(NamedTuple):
-    """The state that represents the rebalance, the other states with its number, and other rebalances to that."""
-
-    chosen: Record
-    same_number: list[Record]
-    others: tuple[OtherRebalance, ...]
-
-
 def rebalance_states(condition: str, of_classic: str = "true") -> str:
     """Select the states `t` that a condition holds for; of classic groups only those that meet another one, too.
 
@@ -611,14 +601,19 @@ def choose(found: Sequence[Record]) -> Record:
     return next(row for row in found if _life(row) == _life(last) and row["represents"])
 
 
-def select(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Selected:
-    """Return the state that records a rebalance. Raises Fault: as `snapshots_of`, NOT_KNOWN_YET, UNKNOWN_RECORD."""
+def select(
+    reader: Reader, group_id: str, cluster: str | None, which: Selection
+) -> tuple[Record, list[Record], tuple[OtherRebalance, ...]]:
+    """Return the state that represents a rebalance, the others with its number, and other rebalances to that.
+
+    Raises Fault: as `snapshots_of`, NOT_KNOWN_YET, UNKNOWN_RECORD.
+    """
     generation, incarnation, at, offset = which
     last = None
     if (at, offset) != (None, None) or (incarnation is not None and generation is None):
         last = anchor(reader, group_id, cluster, which)
         if last["number"] is None:  # a deleted group has none any more
-            return Selected(last, [], ())
+            return last, [], ()
         generation = last["number"]
     found = snapshots_of(reader, group_id, cluster, generation)
     among = found
@@ -634,7 +629,7 @@ def select(reader: Reader, group_id: str, cluster: str | None, which: Selection)
         chosen = next((row for row in among if row["represents"] and row["last_offset"] == last["last_offset"]), chosen)
     same = [row for row in found if row is not chosen]
     others = tuple(from_row(OtherRebalance, row) for row in same if row["represents"])
-    return Selected(chosen, same, others)
+    return chosen, same, others
 
 
 def _life(row: Record) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, selected, shown
@@ -48,13 +49,9 @@ class Share:
     times: int
 
 
-def _listed(shares: Sequence[Share]) -> str:
-    return ", ".join(f"{share.what} {share.times:,}" for share in shares)
-
-
-def _listed_short(shares: Sequence[Share]) -> str:
-    names = shortened(share.what for share in shares)
-    return _listed([Share(names[share.what], share.times) for share in shares])
+def _listed(shares: Sequence[Share], *, short: bool = False) -> str:
+    names = shortened(share.what for share in shares) if short else {}
+    return ", ".join(f"{names.get(share.what, share.what)} {share.times:,}" for share in shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,9 @@ class Storm:
     last: datetime
     looked_at: int
     causes: tuple[Share, ...] = field(metadata=shown("causes", text=_listed, detail=True, place=1))
-    members: tuple[Share, ...] = field(metadata=shown("members", text=_listed_short, detail=True, place=1))
+    members: tuple[Share, ...] = field(
+        metadata=shown("members", text=partial(_listed, short=True), detail=True, place=1)
+    )
     partitions: tuple[Share, ...] = field(metadata=shown("partitions", text=_listed, detail=True, place=1))
     findings: tuple[Share, ...] = field(metadata=shown("findings", text=_listed, detail=True, on_pages=False, place=1))
 

@@ -15,7 +15,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.owners import life_of
+from groupledger.answers.owners import LATEST, life_of
 from groupledger.answers.queries import (
     BY_ID,
     CLASSIC,
@@ -231,10 +231,9 @@ def _changes(
     by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in names_now}))
     with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
     columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
-    order = "t.offset DESC, CASE WHEN t.to_member_id IS NULL THEN 1 ELSE 0 END"
     query = steps(
         ranked=f"SELECT {columns}, t.at, t.held_since, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
-        f"row_number() OVER (PARTITION BY {columns} ORDER BY {order}) AS place, "
+        f"row_number() OVER (PARTITION BY {columns} ORDER BY {LATEST}) AS place, "
         f"min(CASE WHEN t.to_member_id IS NOT NULL THEN t.at END) OVER (PARTITION BY {columns}) AS first_had "
         f"FROM current_ownership_changes t WHERE {condition} AND ({by_name} OR {with_id}) AND t.at <= :moment",
         lasts="SELECT * FROM ranked q WHERE q.place = 1 "
@@ -275,7 +274,10 @@ def _explained(
     if lost is not None:
         conditions.append((lost["at"], WhyUnowned.GIVEN_UP, lost["snapshot_id"]))
     since, why, snapshot_id = max(reversed(conditions), key=itemgetter(0))
-    had = lost if lost is not None and _is_of_this_topic(lost, cluster, lives, at) else None
+    had, life = lost, life_at(lives, at)
+    if lost is not None and life is not None:  # an earlier topic of this name may be what was lost
+        held = (lost["held_since"] or lost["at"], lost["at"])
+        had = lost if life.topic_id == life_of(lives, cluster, held, handed_over=False) else None
     return UnownedPartition(
         cluster_id=cluster,
         group_id=group,
@@ -290,13 +292,6 @@ def _explained(
         last_until=None if had is None else had["at"],
         seen_in=existed[2],
     )
-
-
-def _is_of_this_topic(lost: Record, cluster: str, lives: tuple[TopicLife, ...], at: datetime) -> bool:
-    """Return whether the lost partition was of the topic that has the name at the moment, as far as is known."""
-    life = life_at(lives, at)
-    held = (lost["held_since"] or lost["at"], lost["at"])
-    return life is None or life.topic_id == life_of(lives, cluster, held, handed_over=False)
 
 
 def _existed(
@@ -688,12 +683,9 @@ def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
     found: dict[tuple[str, str], list[Record]] = {}
     for row in rows:
         found.setdefault((row["cluster_id"], row["topic"]), []).append(row)
-    return {name: [*_with_ids(some)] for name, some in found.items()}
-
-
-def _with_ids(rows: Sequence[Record]) -> Iterator[tuple[datetime, int, str]]:
-    """Return the listings of a name; a source without topic ids does not contradict the only known one."""
-    ids = {row["topic_id"] for row in rows} - {None}
-    only = next(iter(ids)) if len(ids) == 1 else ""
-    for row in rows:
-        yield row["valid_from"], row["partition_count"] or 0, row["topic_id"] or only
+    counts: dict[tuple[str, str], Listed] = {}
+    for name, some in found.items():
+        ids = {row["topic_id"] for row in some} - {None}
+        only = next(iter(ids)) if len(ids) == 1 else ""  # a source without topic ids does not contradict it
+        counts[name] = [(row["valid_from"], row["partition_count"] or 0, row["topic_id"] or only) for row in some]
+    return counts

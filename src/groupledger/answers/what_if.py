@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import Side
     from groupledger.answers.queries import NamedPartition, Reader, Record
     from groupledger.answers.states import States
+    from groupledger.core.assignors.server.across_conversion import ListedTopics
 
 SERVER = "server-"
 """What the coordinator's own assignors begin with, where one is chosen by name."""
@@ -116,7 +117,7 @@ def what_if(
         least_before=min(held),
         most=max(would),
         least=min(would),
-        notes=(*notes, *_assumed(side, after), *_older(listed, counts)),
+        notes=(*notes, *_assumed(side, after, listed, counts)),
     )
 
 
@@ -140,7 +141,7 @@ def _state(
         which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
         rows = records(reader, f"SELECT t.* FROM current_group_snapshots t WHERE {condition} AND {which}", **values)
     else:
-        rows = [select(reader, group_id, cluster, Selection(generation, at=at)).chosen]
+        rows = [select(reader, group_id, cluster, Selection(generation, at=at))[0]]
         rows = [row for row in rows if row["members"] and row["complete"]]
     if not rows:
         which = "state" if generation is None else f"state of generation {generation}"
@@ -193,14 +194,18 @@ def _joining(before: list[Record], number: int) -> tuple[list[Record], list[str]
     return new, [several] if names and len(counted) > 1 else []
 
 
-def _assumed(side: Side, after: list[Record]) -> Iterator[str]:
+def _assumed(side: Side, after: list[Record], listed: ListedTopics, counts: ListedTopics) -> Iterator[str]:
     if any(row["topics"] is None for row in side.members):
         yield "members whose subscription is not in the record are taken to subscribe to every topic of the group"
     if any(row["rack_id"] for row in after):
         yield "members name racks: those of replicas are left aside here"
+    for topic, (_, count) in counts.items():
+        if count != listed[topic][1]:
+            taken = f"{topic} is taken to have {count} partitions, as members have"
+            yield f"{taken}: the listing of that time has {listed[topic][1]}"
 
 
-def _listed(cluster: str, side: Side, known: States) -> dict[str, tuple[str | None, int]]:
+def _listed(cluster: str, side: Side, known: States) -> ListedTopics:
     """Return the topics as they are listed at the time of the state."""
     missing = known.not_listed(cluster, side, side.at)
     if missing:
@@ -219,16 +224,7 @@ def _shown(side: Side, topic: str, topic_id: str | None, count: int) -> int:
     return max(count, highest + 1)
 
 
-def _older(listed: Mapping[str, tuple[str | None, int]], counts: Mapping[str, tuple[str | None, int]]) -> Iterator[str]:
-    for topic, (_, count) in counts.items():
-        if count != listed[topic][1]:
-            taken = f"{topic} is taken to have {count} partitions, as members have"
-            yield f"{taken}: the listing of that time has {listed[topic][1]}"
-
-
-def _scenario(
-    assignor: str, side: Side, counts: Mapping[str, tuple[str | None, int]], after: list[Record]
-) -> dict[str, Any]:
+def _scenario(assignor: str, side: Side, counts: ListedTopics, after: list[Record]) -> dict[str, Any]:
     """Return the group as `core.scenarios.solving` takes it."""
     stayed = {row["member_id"] for row in side.members}
     serverside = assignor.startswith(SERVER)

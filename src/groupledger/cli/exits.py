@@ -192,7 +192,7 @@ def foreign_errors() -> tuple[type[Exception], ...]:
     """Return exceptions that are not bugs of ours: errors of the machine, and of Spark if it was started."""
     if "pyspark.sql" not in sys.modules:
         return (OSError, ModuleNotFoundError)
-    from groupledger.sinks.spark_errors import ENGINE_ERRORS, JVM_GONE
+    from groupledger.sinks.location import ENGINE_ERRORS, JVM_GONE
 
     return (OSError, ModuleNotFoundError, *ENGINE_ERRORS, *JVM_GONE)
 
@@ -204,8 +204,8 @@ def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         where = f": {error.filename}" if error.filename else ""
         return Fault("NOT_POSSIBLE_HERE", f"{error.strerror or error}{where}; mend that, then run it again")
-    from groupledger.sinks.spark_errors import explained as known
-    from groupledger.sinks.spark_errors import is_bug, meaning
+    from groupledger.sinks.location import explained as known
+    from groupledger.sinks.location import is_bug, meaning
 
     if is_bug(error):
         return None

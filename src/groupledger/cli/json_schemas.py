@@ -78,7 +78,7 @@ _INGESTED: dict[str, Any] = {
     "already_committed": _TRUE_OR_FALSE,
     "nothing_new": {"const": False},
     "left": _map(NUMBER),
-    "accounts": Printed("pipeline.accounts.Account", ("balanced",), several=True),
+    "accounts": Printed("pipeline.invocation.Account", ("balanced",), several=True),
     "rows": _map(NUMBER),
     "quarantined": NUMBER,
     "result_digest": TEXT,
@@ -224,18 +224,14 @@ def as_text(command: str) -> str:
 def schema_of(command: str) -> Schema:
     """Return the schema of a command's `--json` output."""
     definitions: dict[str, Schema] = {}
-    forms = [_form(command, form, definitions) for form in FORMS[command]]
+    common = {"status": {"const": "done"}, "command": {"const": command}}
+    forms = [_keys({**common, **form}, definitions) for form in FORMS[command]]
     return {
         "$schema": DIALECT,
         "title": f"groupledger {command} --json",
         "oneOf": [*forms, _FAILED],
         "$defs": dict(sorted(definitions.items())),
     }
-
-
-def _form(command: str, form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:
-    """Return an object with exactly the keys of the form, and what every answer has."""
-    return _keys({"status": {"const": "done"}, "command": {"const": command}, **form}, definitions)
 
 
 def _keys(form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:

@@ -108,7 +108,7 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Group
     """Make members from the options' counts. Raises Fault: BAD_CLIENT, NO_COMMON_ASSIGNOR."""
     if not assignors and not clients:
         raise click.UsageError("--from says which assignors members list now, or GROUP which group of the ledger.")
-    from groupledger.core.protocol.client_library import read_client_library
+    from groupledger.core.protocol.compatibility import read_client_library
     from groupledger.core.protocol.rolling_migration import GroupClient
 
     members = [

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
     from groupledger.cli.output import Output
     from groupledger.core.faults import Fault
-    from groupledger.pipeline.accounts import Account
     from groupledger.pipeline.assign import AssignSummary
-    from groupledger.pipeline.demo import DemoSummary
+    from groupledger.pipeline.both_jobs import DemoSummary
     from groupledger.pipeline.frames import GroupVerdicts
     from groupledger.pipeline.ingest import IngestSummary
+    from groupledger.pipeline.invocation import Account
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -525,7 +525,7 @@ def demo(job: Job, *, timings: bool) -> None:
 
     A second run finds its work committed and shows the same.
     """
-    from groupledger.pipeline.demo import demo as run
+    from groupledger.pipeline.both_jobs import demo as run
 
     spark = job.spark()
     with job.output.status("starting") as telling:

@@ -1,6 +1,6 @@
 """Read the configuration, and describe it.
 
-Read `settings` (all keys), `loading` (files, environment, messages), `reference` (the page of them), then
+Read `settings` (all keys), `loading` (files, environment, messages, the page of them), then
 `kafka_options` (clients' options, and secrets in them). Called by `cli` and the jobs.
 """
 

@@ -13,7 +13,7 @@ from typing import Any
 from groupledger.core.custom.assignor_names import SOLVED_ALONE, may_be_custom
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.faults import Fault
-from groupledger.core.log.layouts import FIELDS
+from groupledger.core.log.lines import FIELDS
 from groupledger.core.rebalance.registry import BY_NAME
 
 ASSIGNORS = ("recorded", *BY_NAME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.arrays.checksums import ByteArray
     from groupledger.core.arrays.ragged import Mask, MemberSlots, Slots
     from groupledger.core.history.fold_rows import Assignment
+    from groupledger.core.wire.group_metadata import Spans
 
 
 Column = Any
@@ -71,6 +74,61 @@ def column(table: pa.Table, name: str) -> Column:
     if chunked.num_chunks == 1:
         return chunked.chunk(0)
     return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+
+
+def filled(schema: pa.Schema, values: Mapping[str, Column], length: int) -> pa.Table:
+    """Return rows of a schema from columns by name; what is not given is null."""
+    given = (
+        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in schema
+    )
+    return pa.table(list(given), schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class ByteColumn:
+    """A column of byte strings: number i is `data[start[i]:end[i]]`."""
+
+    data: ByteArray
+    start: LongArray
+    end: LongArray
+    is_null: Mask
+
+    @classmethod
+    def of(cls, column: Any) -> ByteColumn:
+        """Return the strings of an Arrow column or array, where they are."""
+        array = column if isinstance(column, pa.LargeBinaryArray) else one_array(column.cast(pa.large_binary()))
+        _, bounds, data = array.buffers()
+        places = np.frombuffer(bounds, np.int64) if len(array) else np.zeros(1, np.int64)
+        places = places[array.offset : array.offset + len(array) + 1] if len(array) else places
+        held = np.frombuffer(b"" if data is None else data, np.uint8)
+        for each in (places, held):  # some buffers of Arrow can be written to: kernels are compiled for one kind
+            each.flags.writeable = False
+        return cls(held, places[:-1], places[1:], array.is_null().to_numpy(zero_copy_only=False))
+
+    @property
+    def spans(self) -> Spans:
+        """Where they are."""
+        return self.data, self.start, self.end
+
+    def chosen(self, some: LongArray) -> Spans:
+        """Where some of them are."""
+        return self.data, self.start[some], self.end[some]
+
+    def begin_with(self, prefix: bytes) -> Mask:
+        """Return which of them begin with these bytes."""
+        found = self.end - self.start >= len(prefix)
+        for place, byte in enumerate(prefix):
+            found[found] = self.data[self.start[found] + place] == byte
+        return found
+
+    def __getitem__(self, index: int) -> bytes | None:
+        return None if self.is_null[index] else self.data[self.start[index] : self.end[index]].tobytes()
+
+
+def one_array(chunked: Any) -> Column:
+    """Return a chunked array as one."""
+    array = chunked.combine_chunks()
+    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
 
 
 def integers(array: Column, null: int) -> NDArray[Any]:
@@ -159,14 +217,18 @@ def wire_array(lists: MemberSlots, slots: Slots, topics: Mapping[str, Column], k
     fields = list(kind.value_type)
     partitions = listed(np.append(at, len(topic)), pa.array(slots.partition[lists.slot]), fields[-1].type)
     rows = pa.array(topic[at])
-    values = [topics[field.name].take(rows).cast(field.type) for field in fields[:-1]]
-    entry = pa.StructArray.from_arrays([*values, partitions], fields=fields)
-    return listed(entries[lists.start], entry, kind)
+    values = (topics[field.name].take(rows) for field in fields[:-1])
+    return listed(entries[lists.start], [*values, partitions], kind)
 
 
-def listed(start: LongArray | IntArray, values: Column, kind: Any) -> Column:
-    """Return a list column from where each list begins, and the values."""
-    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32, copy=False)), values, type=kind)
+def listed(start: LongArray | IntArray, values: Column | list[Column], kind: Any, known: Mask | None = None) -> Column:
+    """Return a list column from where each list begins, and its values or the fields of them; null if not `known`."""
+    if isinstance(values, list):
+        fields = list(kind.value_type)
+        columns = [each.cast(field.type) for each, field in zip(values, fields, strict=True)]
+        values = pa.StructArray.from_arrays(columns, fields=fields)
+    mask = None if known is None else pa.array(~known)
+    return pa.ListArray.from_arrays(pa.array(start.astype(np.int32, copy=False)), values, type=kind, mask=mask)
 
 
 # Arrow's types for Spark's, as Spark expects them back from a worker.

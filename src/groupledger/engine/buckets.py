@@ -11,18 +11,17 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from groupledger.core.arrays.batch import NONE
+from groupledger.core.rebalance.computation import rebalance
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import column, integers, valid, wire_array
-from groupledger.engine.bucket_rows import Parts
-from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, sealed, sealed_counts
-from groupledger.engine.group_arrays import held_rows
-from groupledger.engine.older_spark import repartition_by_id
-from groupledger.engine.result_rows import refusals
+from groupledger.engine.bucket_rows import Parts, parts_of
+from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, repartition_by_id, sealed, sealed_counts
+from groupledger.engine.group_arrays import decode, held_rows
+from groupledger.engine.result_rows import bucket_counts, encode_results, refusals
 from groupledger.tables import BY_NAME, REBALANCES
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from groupledger.core.arrays.batch import LongArray
@@ -79,11 +78,6 @@ def bucket_count(groups: int, parallelism: int) -> int:
 
 def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
     """Compute one bucket: rows of `rows.INPUT` in, those of each of `rows.RESULTS` out, by name. Pure."""
-    import pyarrow as pa
-
-    from groupledger.engine.bucket_rows import parts_of
-    from groupledger.engine.result_rows import encode_results
-
     history = History(parts_of(table), carried=calculation.carried)
     found = []
     for parts in history.waves():
@@ -91,29 +85,20 @@ def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
         history.go_on(parts, decoded, result)
         found.append(encode_results(decoded, result, calculation))
     rows = {table.name: pa.concat_tables([each[table.name] for each in found]) for table in r.RESULTS}
-    assert_accounted(history.groups, rows[REBALANCES.name])
+    if len(rows[REBALANCES.name]) != len(history.groups):
+        got = f"{len(history.groups)} groups in, {len(rows[REBALANCES.name])} outcomes out"
+        raise AssertionError(f"{got}; expected as many")
     return rows
 
 
 def rebalanced(parts: Parts, calculation: Calculation) -> tuple[DecodedBucket, Rebalances]:
     """Compute the rebalances of a bucket's rows, and return them with the rows as arrays."""
-    from groupledger.core.rebalance.computation import rebalance
-    from groupledger.engine.group_arrays import decode
-
     decoded = decode(parts, calculation, {each.name: each for each in calculation.custom})
     return decoded, rebalance(decoded.snapshots, decoded.choice)
 
 
-def assert_accounted(groups: pa.Table, rebalances: pa.Table) -> None:
-    """Every group in has one outcome out."""
-    if len(rebalances) != len(groups):
-        raise AssertionError(f"{len(groups)} groups in, {len(rebalances)} outcomes out; expected as many")
-
-
 def enveloped(bucket: pa.Table, calculation: Calculation, files: FilesOfAttempt | None) -> list[Envelope]:
     """Compute one bucket, and give its results and counts as a worker does."""
-    from groupledger.engine.result_rows import bucket_counts
-
     found = compute(bucket, calculation)
     filled = [each for name, some in found.items() if len(some) for each in sealed(BY_NAME[name], some, files)]
     return [*filled, sealed_counts(bucket_counts(bucket, found[REBALANCES.name]))]
@@ -132,8 +117,6 @@ def apply(rows: DataFrame, buckets: int, calculation: Calculation, files: FilesO
 def _call(
     calculation: Calculation, files: FilesOfAttempt | None
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    import pyarrow as pa
-
     def call(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for bucket in buckets_of(list(batches)):
             yield from as_table(enveloped(bucket, calculation, files)).to_batches()
@@ -144,9 +127,6 @@ def _call(
 
 def buckets_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the rows of each bucket of a task."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if batches:
         rows = pa.Table.from_batches(batches)
         found = sorted(pc.unique(rows.column(r.BUCKET)).to_pylist())

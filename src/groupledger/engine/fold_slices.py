@@ -21,7 +21,7 @@ from groupledger.engine import envelope
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.classic.column_fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.record_columns import LogColumns
-from groupledger.engine.envelope import ENVELOPE, NamedCount, columns_of, sealed_counts
+from groupledger.engine.envelope import ENVELOPE, NamedCount, columns_of, repartition_by_id, sealed_counts
 from groupledger.engine.fold_schema import (
     BUCKET,
     DUPLICATES,
@@ -34,7 +34,6 @@ from groupledger.engine.fold_schema import (
     RECORDS,
     TOPICS,
 )
-from groupledger.engine.older_spark import repartition_by_id
 from groupledger.tables import BY_NAME
 from groupledger.tables import columns as c
 

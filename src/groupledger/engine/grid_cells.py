@@ -21,12 +21,11 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.rebalance.computation import rebalance
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import column, integers
-from groupledger.engine.bucket_rows import Parts, parts_of
+from groupledger.engine.bucket_rows import SCHEMA as CATALOGUE
+from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of
 from groupledger.engine.group_arrays import decode
 from groupledger.engine.result_rows import ResultColumns, refusals
-from groupledger.engine.topic_catalogue import SCHEMA as CATALOGUE
-from groupledger.engine.topic_catalogue import TopicCatalogue
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
 

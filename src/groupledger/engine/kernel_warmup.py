@@ -30,11 +30,11 @@ from groupledger.core.wire.records import GroupMetadata
 from groupledger.engine import bucket_rows as r
 from groupledger.engine import fold_schema
 from groupledger.engine.arrow_lists import arrow_schema
+from groupledger.engine.bucket_rows import SINCE, TopicCatalogue
 from groupledger.engine.buckets import compute
+from groupledger.engine.envelope import hash_sums
 from groupledger.engine.fold_slices import fold_table
 from groupledger.engine.group_arrays import Calculation
-from groupledger.engine.row_hashes import hash_sums
-from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.tables import BY_NAME
 from groupledger.tables import columns as c
 

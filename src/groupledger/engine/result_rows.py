@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
-from groupledger.core.arrays.ragged import MemberSlots
 from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
 from groupledger.core.protocol.compatibility import java_releases
@@ -45,13 +44,14 @@ from groupledger.core.rebalance.verdict import (
     other_moments,
     recorded_counts,
 )
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
+from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, STRAY_PREFIX
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
     arrow_schema,
     assignments,
     column,
+    filled,
     integers,
     listed,
     whole,
@@ -64,8 +64,6 @@ from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import pyarrow as pa
 
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
@@ -131,7 +129,8 @@ class ResultColumns:
         """Return a row a member of each group that got an outcome."""
         made = self.result.step
         member_group = self.result.party.group
-        schema = SCHEMAS[ASSIGNMENTS.name]
+        schema, slots = SCHEMAS[ASSIGNMENTS.name], self.result.slots
+        names = {c.TOPIC: self.decoded.topic_names}
         lists = {
             c.HELD: self.result.held,
             c.TARGET: self.result.target,
@@ -144,7 +143,7 @@ class ResultColumns:
         values = self._identity(self.decoded.groups.take(pa.array(member_group))) | {
             c.MEMBER_ORDER: column(self.decoded.members, c.MEMBER_ORDER),
             c.MEMBER_ID: column(self.decoded.members, c.MEMBER_ID),
-            **{name: self._wire(each, schema.field(name).type) for name, each in lists.items()},
+            **{name: wire_array(each, slots, names, schema.field(name).type) for name, each in lists.items()},
         }
         rows = _rows(ASSIGNMENTS, values)
         return rows.filter(pa.array(~self.is_refused[member_group])) if self.refused else rows
@@ -236,9 +235,6 @@ class ResultColumns:
             **{name: column(groups, name) for name in (c.SNAPSHOT_ID, c.CLUSTER_ID, c.GROUP_ID)},
         }
 
-    def _wire(self, lists: MemberSlots, kind: Any) -> Column:
-        return wire_array(lists, self.result.slots, {c.TOPIC: self.decoded.topic_names}, kind)
-
     def _outcome(self) -> LongArray:
         result = self.result
         party, assigned, held = result.party, result.step.assigned, result.held
@@ -301,15 +297,11 @@ class ResultColumns:
         at = np.flatnonzero(begins)
         named = partition != NONE
         part_start = np.concatenate(([0], np.cumsum(named)))[np.append(at, len(topic))]
-        fields = list(kind.value_type)
-        entry = pa.StructArray.from_arrays(
-            [
-                self.decoded.topic_names.take(pa.array(topic[at])),
-                listed(part_start, pa.array(partition[named]), fields[1].type),
-                _named(reason[at], [each.text for each in step.Reason]),
-            ],
-            fields=fields,
-        )
+        entry = [
+            self.decoded.topic_names.take(pa.array(topic[at])),
+            listed(part_start, pa.array(partition[named]), list(kind.value_type)[1].type),
+            _named(reason[at], [each.text for each in step.Reason]),
+        ]
         group = self.decoded.snapshots.topic_group[topic[at]]
         return listed(ragged.starts(np.bincount(group, minlength=len(self.is_refused))), entry, kind)
 
@@ -333,11 +325,7 @@ def _named(codes: Any, names: Sequence[str]) -> Column:
 
 def _rows(table: Table, values: Mapping[str, Column]) -> pa.Table:
     """Return rows of a table from its columns; a column that is not given is null."""
-    schema, length = SCHEMAS[table.name], len(values[c.SNAPSHOT_ID])
-    columns = [
-        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in schema
-    ]
-    return pa.table(columns, schema=schema)
+    return filled(SCHEMAS[table.name], values, len(values[c.SNAPSHOT_ID]))
 
 
 # Count the input and the results of a bucket, for the account of the run (`pipeline.assign`).

@@ -15,7 +15,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED, Fault
-from groupledger.core.protocol.client_api import LISTENER, Call, Callback
+from groupledger.core.protocol.consumer import LISTENER, Call, Callback
 from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
 from groupledger.listener.view import (
     CommitFailedError,

@@ -8,7 +8,7 @@ from typing import Any
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import client_module
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
 from groupledger.listener.live import LiveConsumer
 from groupledger.listener.view import (

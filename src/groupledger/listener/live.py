@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.listener.hosted import method_of
 from groupledger.listener.interface import RebalanceListener, checked
 from groupledger.listener.view import IllegalStateError, named, raise_one, view_of

@@ -16,8 +16,8 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
-from groupledger.core.history.group_log import CommittedOffset, RecordedLog
-from groupledger.core.protocol.client_api import Call, Callback
+from groupledger.core.history.head import CommittedOffset, RecordedLog
+from groupledger.core.protocol.consumer import Call, Callback
 from groupledger.core.protocol.recorded import (
     Certainty,
     RecordedCall,
@@ -26,8 +26,7 @@ from groupledger.core.protocol.recorded import (
     tenures,
     with_commits,
 )
-from groupledger.core.protocol.script import Script
-from groupledger.core.protocol.settings_json import require_consumers
+from groupledger.core.protocol.script import Script, require_consumers
 from groupledger.core.protocol.settlement import MemberCall, Settlement
 from groupledger.core.protocol.simulator import simulate
 from groupledger.listener.hosted import EXPELLED, READ_AGAIN, Entry, HostedConsumer, SimulatedBroker

@@ -11,9 +11,8 @@ from typing import TypeVar
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED, Fault
-from groupledger.core.protocol.client_api import LISTENER, Call
-from groupledger.core.protocol.simulated_group import Accepts, AnyGroup, Application, SimulatedProcess
-from groupledger.core.protocol.simulated_ownership import Records
+from groupledger.core.protocol.consumer import LISTENER, Call
+from groupledger.core.protocol.simulated_group import Accepts, AnyGroup, Application, Records, SimulatedProcess
 from groupledger.listener.hosted import EXPELLED, Entry, HostedConsumer, SimulatedBroker
 from groupledger.listener.interface import RebalanceListener
 from groupledger.listener.view import GroupMetadataView, OffsetAndMetadata, OffsetAndTimestamp, Offsets, PartitionInfo

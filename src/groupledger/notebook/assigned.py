@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from groupledger.config import LedgerSettings
     from groupledger.core.custom.custom_group import CustomLimits
-    from groupledger.engine.memberships.input_columns import StepMode
-    from groupledger.engine.memberships.local_tables import ArrowResult
-    from groupledger.engine.memberships.spark import SparkResult
+    from groupledger.engine.memberships.declared import StepMode
+    from groupledger.engine.memberships.user_tables import ArrowResult, SparkResult
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.ingest import IngestSummary
 
@@ -65,8 +64,8 @@ def assign(
     [{'group_id': 'payments', 'moved': 1, 'least_moves': 1, 'rounds': 2}]
     """
     from groupledger.core.custom.custom_group import DEFAULT
-    from groupledger.engine.memberships.input_columns import chosen_assignor, planned
-    from groupledger.engine.memberships.local_tables import source_of
+    from groupledger.engine.memberships.declared import chosen_assignor, planned
+    from groupledger.engine.memberships.user_tables import source_of
 
     source = source_of(members, topics)
     chosen = chosen_assignor(assignor, source.schemas[0].names, mode, limits or DEFAULT)
@@ -146,7 +145,7 @@ class Assigned:
         """
         from groupledger.cli.options import new_invocation
         from groupledger.config import AssignSettings, Config, LimitSettings
-        from groupledger.pipeline.frames_in import Frames, write_assigned
+        from groupledger.pipeline.both_jobs import Frames, write_assigned
 
         place, given = place_of(ledger, catalog), self._given
         spark = self._session(run_id)
@@ -166,7 +165,7 @@ class Assigned:
         """
         from pyspark.sql import functions as F
 
-        from groupledger.sinks.changes import append_once
+        from groupledger.sinks.append import append_once
 
         self._session(run_id)
         if c.RUN_ID in self.by:
@@ -227,7 +226,7 @@ def ingest(
     Raises Fault, before anything is written: USAGE, FOREIGN_SCHEMA, and those of a ledger that cannot be used.
     """
     from groupledger.cli.options import new_invocation
-    from groupledger.pipeline.frames_in import Frames, ingest_frames
+    from groupledger.pipeline.both_jobs import Frames, ingest_frames
 
     place = place_of(ledger, catalog)
     frames = Frames(

@@ -70,10 +70,14 @@ class Reply(Generic[T]):
         return plain(self.value)
 
     def _repr_html_(self) -> str:
-        return as_html(self._print_all)
+        page = HtmlPage()
+        self._print_all(page)
+        return page.text
 
     def __repr__(self) -> str:
-        return as_text(self._print_all)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            self._print_all(Output(as_json=False))
+        return printed.getvalue().strip("\n")
 
     def _print_all(self, output: Output) -> None:
         self.printed(output)
@@ -266,20 +270,6 @@ class HtmlPage(Output):
     def text(self) -> str:
         """Return the page."""
         return f'<div class="groupledger">{"".join(self._parts)}</div>'
-
-
-def as_html(show: Callable[[Output], None]) -> str:
-    """Render the output as HTML."""
-    page = HtmlPage()
-    show(page)
-    return page.text
-
-
-def as_text(show: Callable[[Output], None]) -> str:
-    """Render the output as text, as a command prints it into a file."""
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        show(Output(as_json=False))
-    return printed.getvalue().strip("\n")
 
 
 def _row(tag: str, values: Sequence[object], styles: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from groupledger.sinks import attempts
 from groupledger.sinks.append import digest_counts, digests
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
-from groupledger.sinks.spark_errors import engine_errors_as_faults
+from groupledger.sinks.location import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, RUNS
 
 

@@ -28,9 +28,8 @@ from groupledger.sinks.attempts import Commit
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sources import kafka_log, offsets_records, snapshot_tables, topic_listings
-from groupledger.sources.kafka_client import Address, Cluster, ClusterState, TopicListing
-from groupledger.sources.kafka_records import StretchReader
-from groupledger.sources.line_files import given_lines
+from groupledger.sources.files import given_lines
+from groupledger.sources.kafka_log import Address, Cluster, ClusterState, StretchReader, TopicListing
 from groupledger.sources.opening import Rows
 from groupledger.sources.snapshot_tables import SnapshotRows
 from groupledger.tables import COVERAGE, GROUP_SNAPSHOTS

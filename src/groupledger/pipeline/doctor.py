@@ -24,15 +24,13 @@ from groupledger.core.faults import Fault
 from groupledger.core.spark_versions import BELOW, LEAST, bring_spark, numbers
 from groupledger.engine import jars
 from groupledger.engine.java import java, version
-from groupledger.pipeline.erasure import Erasure, RunRows, Stored, short
-from groupledger.pipeline.maintain import may_change
-from groupledger.sinks import attempts, changes, ledger_tables, upkeep
+from groupledger.pipeline.maintain import Erasure, RunRows, Stored, may_change, short
+from groupledger.sinks import append, attempts, ledger_tables
 from groupledger.sinks.append import Written, stored
 from groupledger.sinks.current import current
-from groupledger.sinks.location import LedgerLocation, local_folder
+from groupledger.sinks.ledger_tables import STAMPED
+from groupledger.sinks.location import LedgerLocation, engine_errors_as_faults, local_folder
 from groupledger.sinks.location import scheme as scheme_of
-from groupledger.sinks.spark_errors import engine_errors_as_faults
-from groupledger.sinks.upkeep import STAMPED
 from groupledger.tables import RUNS, Table
 from groupledger.tables import columns as c
 
@@ -192,7 +190,7 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
     yield Check("tables", True, f"{len(tables.TABLES)} tables of schema version {tables.SCHEMA_VERSION}")
     seen = attempts.read_commits(spark, location)
     yield _numbering(seen)
-    stored = upkeep.stored(spark, location)
+    stored = ledger_tables.stored(spark, location)
     yield _counts(seen, stored, attempts.removals(spark, location))
     yield _attempts(spark, location, stored)
     yield from _snapshots(spark, location, seen)
@@ -213,7 +211,7 @@ _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
 
 def _counts(seen: attempts.LedgerView, stored: Stored, removed: Mapping[str, Set[str]]) -> Check:
     """Check that each committed attempt's rows are there, in every table, but for those that `maintain` removed."""
-    wrong = [line for table in upkeep.STAMPED for line in short(seen.commits, table, stored, removed)]
+    wrong = [line for table in ledger_tables.STAMPED for line in short(seen.commits, table, stored, removed)]
     gone = ", ".join(f"{table} of {len(attempts)} runs" for table, attempts in sorted(removed.items()))
     except_for = f"; removed by retention: {gone}" if gone else ""
     return _none("rows written", wrong, f"every committed attempt's rows are there{except_for}", _REBUILD)
@@ -323,7 +321,8 @@ def _differences(rows: RunRows, erasure: Erasure, tally: Counter[str]) -> Iterat
     wrong = [table for table in kept if rows.by_table and not rows.same(table)]
     tally[_EQUAL] += len(kept) - len(wrong)
     for table in wrong:
-        got, wanted = (_hex(digest) for digest in (rows.digest(table), rows.committed_digest(table)))
+        digests = rows.digest(table), rows.committed_digest(table)
+        got, wanted = ("none" if digest is None else f"{digest:015x}" for digest in digests)
         numbers = f"{rows.number(table)} rows of {rows.committed(table)}"
         yield f"{table.name} of {attempt}: {numbers}, digest {got}, wanted {wanted}"
     if not wrong and not erased and not rows.all_same:
@@ -334,10 +333,6 @@ def _differences(rows: RunRows, erasure: Erasure, tally: Counter[str]) -> Iterat
 def _is_erased(run: attempts.Run, table: Table, erasure: Erasure) -> bool:
     removed = run.attempt_id in erasure.removed.get(table.name, ())
     return removed or (run.sequence < erasure.redacted and may_change(table))
-
-
-def _hex(digest: int | None) -> str:
-    return "none" if digest is None else f"{digest:015x}"
 
 
 # May several processes write to a ledger at once? What its store promises, and what our lock adds to it.
@@ -394,7 +389,7 @@ def writers(scheme: str, file_system: str | None, log_store: str | None) -> Writ
 
 def writers_of(spark: SparkSession, location: LedgerLocation) -> Writers | None:
     """Judge the store of a ledger, as this session is configured; None through Spark Connect, which does not tell."""
-    url = changes.table_url(spark, location, RUNS)
+    url = append.table_url(spark, location, RUNS)
     if url is None:
         return None
     kind_of_store, folder = scheme_of(url), local_folder(url)

@@ -22,14 +22,13 @@ from groupledger.core.moments import micros
 from groupledger.engine.classic.column_fold import Start
 from groupledger.engine.fold_schema import FILLED, GROUP_KEY, RECORD
 from groupledger.engine.fold_slices import NO_TOPICS, ORDER, fold_records
-from groupledger.pipeline.accounts import RECORDS, ROWS
 from groupledger.pipeline.cluster import ClusterReading
 from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.offset_commits import GroupName
+from groupledger.pipeline.fold_input import GroupName
+from groupledger.pipeline.invocation import RECORDS, ROWS
 from groupledger.pipeline.past import forgotten_ends
-from groupledger.sinks import upkeep
-from groupledger.sinks.location import verified_rows
-from groupledger.sinks.spark_errors import WriteConflict
+from groupledger.sinks import ledger_tables
+from groupledger.sinks.location import WriteConflict, verified_rows
 from groupledger.sources.offsets_records import without_spark
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS, TOPIC_SNAPSHOTS
@@ -236,7 +235,7 @@ def gather(spark: SparkSession, location: LedgerLocation, settings: MaintainSett
     no reader can need any longer is then removed.
     """
     for table in GATHERED:
-        if upkeep.small_files(spark, location, table, settings.file_mb) > MOST_FILES:
+        if ledger_tables.small_files(spark, location, table, settings.file_mb) > MOST_FILES:
             with suppress(WriteConflict):
-                upkeep.gather(spark, location, table, settings.file_mb)
-                upkeep.vacuum(spark, location, table, settings.vacuum_hours)
+                ledger_tables.gather(spark, location, table, settings.file_mb)
+                ledger_tables.vacuum(spark, location, table, settings.vacuum_hours)

@@ -17,13 +17,13 @@ from groupledger.core.rebalance.step import Form
 from groupledger.engine import bucket_rows as r
 from groupledger.engine import grid_cells as engine
 from groupledger.engine.buckets import bucket_count, parallelism
+from groupledger.engine.envelope import repartition_by_id
 from groupledger.engine.group_arrays import Calculation
-from groupledger.engine.older_spark import repartition_by_id
-from groupledger.pipeline.assign_input import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
+from groupledger.pipeline.assign import LATEST, RECORDED, Extent, Facts, assign_input, catalogue, glob
 from groupledger.sinks import attempts
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerLocation, check
-from groupledger.sinks.spark_errors import engine_errors_as_faults
+from groupledger.sinks.location import engine_errors_as_faults
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 

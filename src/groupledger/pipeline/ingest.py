@@ -27,7 +27,20 @@ from groupledger.engine.buckets import bucket_count, parallelism
 from groupledger.engine.fold_schema import FILLED, FOLDED_AGAIN
 from groupledger.engine.fold_slices import fold_buckets
 from groupledger.engine.renaming import ownership_changes
-from groupledger.pipeline.accounts import (
+from groupledger.pipeline.cluster import gap_rows, last_snapshots
+from groupledger.pipeline.enveloped import Enveloped, files_of
+from groupledger.pipeline.few_records import FewRecords, few_records, gather
+from groupledger.pipeline.fold_input import (
+    COMMITS,
+    FIRST_OFFSET,
+    LAST_OFFSET,
+    NEWEST,
+    WORTH_MARKING,
+    NewRecords,
+    fold_input,
+    touched,
+)
+from groupledger.pipeline.invocation import (
     BLANK,
     DUPLICATES,
     LINES,
@@ -37,14 +50,10 @@ from groupledger.pipeline.accounts import (
     RECORDS,
     ROWS,
     Account,
+    Invocation,
+    Timings,
     accounts,
 )
-from groupledger.pipeline.cluster import gap_rows, last_snapshots
-from groupledger.pipeline.enveloped import Enveloped, files_of
-from groupledger.pipeline.few_records import FewRecords, few_records, gather
-from groupledger.pipeline.fold_input import NewRecords, fold_input, touched
-from groupledger.pipeline.invocation import Invocation, Timings
-from groupledger.pipeline.offset_commits import COMMITS, FIRST_OFFSET, LAST_OFFSET, NEWEST, WORTH_MARKING
 from groupledger.pipeline.past import (
     COPIES,
     KNOWN,
@@ -61,8 +70,7 @@ from groupledger.sinks import attempts
 from groupledger.sinks.append import Written, append, digest_counts, digests
 from groupledger.sinks.attempts import LedgerView
 from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
-from groupledger.sinks.locks import turn
-from groupledger.sinks.spark_errors import WriteConflict, engine_errors_as_faults
+from groupledger.sinks.location import WriteConflict, engine_errors_as_faults, turn
 from groupledger.sources import offsets_records, snapshot_tables, topic_listings
 from groupledger.sources.opening import Arrivals, Arrived
 from groupledger.sources.snapshot_tables import SOURCE_KIND, SnapshotRows

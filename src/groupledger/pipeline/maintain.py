@@ -8,7 +8,7 @@ slow is not dead; one that is given up while it lives finds so at its commit, an
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial, reduce
@@ -17,16 +17,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.config import Config, RedactionSettings
+from groupledger.core.digest import result_digest, short_digest
+from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.engine.renaming import KIND, MARK, NAME, SURROGATE, closed, with_surrogates
-from groupledger.pipeline.erasure import Erasure, short
 from groupledger.pipeline.invocation import Invocation, Timings
 from groupledger.pipeline.past import due, forgetting
-from groupledger.sinks import attempts, upkeep
-from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger_tables import LedgerLocation, check_for_writing
-from groupledger.sinks.spark_errors import engine_errors_as_faults
-from groupledger.sinks.upkeep import Aside, Lease, erase, set_aside
+from groupledger.sinks import attempts, ledger_tables
+from groupledger.sinks.append import DIGESTS, Written, digest_name, digests, overwrite_rows
+from groupledger.sinks.ledger_tables import Aside, Lease, LedgerLocation, check_for_writing, erase, set_aside
+from groupledger.sinks.location import engine_errors_as_faults
 from groupledger.tables import BY_NAME, GROUP_HEADS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS, TABLES, Table
 from groupledger.tables import columns as c
 
@@ -39,8 +39,8 @@ class TableUpkeep:
 
     table: str
     rows_removed: int
-    before: upkeep.TableSize
-    after: upkeep.TableSize
+    before: ledger_tables.TableSize
+    after: ledger_tables.TableSize
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class _Work:
         with timings.stage("give up"):
             count = self._give_up()
         with timings.stage("retire"):
-            stored = upkeep.stored(self.spark, self.location, self.tables)
+            stored = ledger_tables.stored(self.spark, self.location, self.tables)
             self._retire(stored)
             gone = self._gone(stored)
         kept_up = tuple(self._kept_up(table, gone.get(table.name, ()), timings) for table in self.tables)
@@ -183,16 +183,16 @@ class _Work:
         """Remove dead rows of one table, gather its files, and vacuum it."""
         settings = self.config.maintain
         self.lease.renew(self.spark, self.location, self.invocation.now())
-        before = upkeep.size(self.spark, self.location, table)
+        before = ledger_tables.size(self.spark, self.location, table)
         with timings.stage("remove rows", f"tidying up {table.name}"):
-            removed = upkeep.remove(self.spark, self.location, table, gone)
+            removed = ledger_tables.remove(self.spark, self.location, table, gone)
         with timings.stage("gather"):
             if before.files > 1:
-                upkeep.gather(self.spark, self.location, table, settings.file_mb)
+                ledger_tables.gather(self.spark, self.location, table, settings.file_mb)
         with timings.stage("vacuum"):
-            upkeep.vacuum(self.spark, self.location, table, settings.vacuum_hours)
+            ledger_tables.vacuum(self.spark, self.location, table, settings.vacuum_hours)
         changed = removed or before.files > 1
-        after = upkeep.size(self.spark, self.location, table) if changed else before
+        after = ledger_tables.size(self.spark, self.location, table) if changed else before
         return TableUpkeep(table.name, removed, before, after)
 
 
@@ -276,13 +276,13 @@ class Redaction:
         names = with_surrogates(self._names(), series, self.buckets)
         others = [table for table in TABLES if table not in (RUNS, LOG_RECORDS, MEMBER_SNAPSHOTS)]
         written = 0
-        upkeep.remove_all(self.spark, self.location, LOG_RECORDS)
+        ledger_tables.remove_all(self.spark, self.location, LOG_RECORDS)
         for table in (*others, MEMBER_SNAPSHOTS):
             rows = self.location.rows(self.spark, table)
             redacted = self.redacted(table, rows, names, series)
-            if redacted is not rows and upkeep.size(self.spark, self.location, table).files:
+            if redacted is not rows and ledger_tables.size(self.spark, self.location, table).files:
                 rows = redacted.select(*table.columns)
-                upkeep.persistently(partial(overwrite_rows, rows, self.location, table, F.lit(True)), table)
+                ledger_tables.persistently(partial(overwrite_rows, rows, self.location, table, F.lit(True)), table)
                 written += 1
         return written
 
@@ -333,3 +333,96 @@ def _renamed(rows: DataFrame, name: str, names: DataFrame, series: int) -> DataF
     kept = F.when(F.col(name).isNull() | F.col(name).rlike(_SURROGATE), F.col(name))
     replaced: Column = F.coalesce(SURROGATE, F.lit(f"{MARK}{series:x}-{ERASED}"))
     return joined.withColumn(name, F.coalesce(kept, F.when(F.col(name).isNotNull(), replaced))).drop(SURROGATE)
+
+
+# The rows of a run beside what it committed, and what of a ledger can no longer be made again.
+
+Stored = Mapping[tuple[str, str], int]
+"""(table, attempt) -> rows that are there."""
+
+
+def short(
+    commits: Iterable[attempts.Commit], table: Table, stored: Stored, removed: Mapping[str, Set[str]]
+) -> Iterator[str]:
+    """Yield a line for each committed attempt with missing rows in a table that retention did not remove."""
+    for commit in commits:
+        expected, there = commit.counts_out.get(table.name, 0), stored.get((table.name, commit.attempt_id), 0)
+        gone = commit.attempt_id in removed.get(table.name, ()) and there == 0
+        if there != expected and not gone:
+            yield f"{commit.attempt_id} {table.name} {there} of {expected}"
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """`removed`: by table, attempts whose rows went for good. `redacted`: number of a redaction's last commit, or 0."""
+
+    removed: Mapping[str, Set[str]]
+    redacted: int
+
+    @classmethod
+    def of(cls, spark: SparkSession, location: LedgerLocation) -> Erasure:
+        """Read it as of now."""
+        last = attempts.read_commits(spark, location).last(attempts.REDACTION)
+        return cls(attempts.removals(spark, location), 0 if last is None else last.sequence)
+
+    def touches(self, run: attempts.Run) -> bool:
+        """Return whether rows of the run went or were changed: its digest then says nothing of those that are there."""
+        return run.sequence < self.redacted or any(run.attempt_id in attempts for attempts in self.removed.values())
+
+    def require_whole(self, run: attempts.Run, short: Iterable[Table]) -> None:
+        """Raise Fault RAW_ERASED if a table lacks rows of the run that were not removed on purpose."""
+        lost = [table.name for table in short if run.attempt_id not in self.removed.get(table.name, ())]
+        if lost:
+            why = "a redaction" if run.sequence < self.redacted else "retention"
+            what = (
+                f"rows of run {run.run_id!r} are lost ({', '.join(lost)}), and cannot be made again: raw input erased"
+            )
+            raise Fault("RAW_ERASED", f"{what} by {why} (`groupledger maintain`); restore these tables from a backup")
+
+
+@dataclass(frozen=True, slots=True)
+class RunRows:
+    """Rows by table beside what their run committed: numbers of rows, and digests."""
+
+    run: attempts.Run
+    tables: Mapping[str, Written]
+
+    @classmethod
+    def of(cls, run: attempts.Run, contents: Mapping[str, Mapping[str, Written]]) -> RunRows:
+        """Choose the run's rows from the contents of tables, by table and attempt."""
+        return cls(run, {name: found[run.attempt_id] for name, found in contents.items() if run.attempt_id in found})
+
+    @property
+    def by_table(self) -> bool:
+        """Return whether the run committed a digest of each table."""
+        return any(name.startswith(DIGESTS) for name in self.run.counts_out)
+
+    def number(self, table: Table) -> int:
+        """Return the number of rows."""
+        return self.tables[table.name].rows if table.name in self.tables else 0
+
+    def committed(self, table: Table) -> int:
+        """Return the number of rows that the run committed."""
+        return self.run.counts_out.get(table.name, 0)
+
+    def digest(self, table: Table) -> int | None:
+        """Return the short digest of the rows; None if there are none."""
+        return short_digest(self.tables[table.name].digest) if self.number(table) else None
+
+    def committed_digest(self, table: Table) -> int | None:
+        """Return the short digest that the run committed; None if there was no row, or no digest of each table."""
+        return self.run.counts_out.get(digest_name(table.name))
+
+    def same(self, table: Table) -> bool:
+        """Return whether the digests of a table are equal."""
+        return self.digest(table) == self.committed_digest(table)
+
+    @property
+    def digest_of_all(self) -> str:
+        """Return the digest of the rows of all tables."""
+        return result_digest(digests(self.tables.values()))
+
+    @property
+    def all_same(self) -> bool:
+        """Return whether it is the digest that the run committed."""
+        return self.digest_of_all == self.run.result_digest

@@ -32,20 +32,11 @@ from groupledger.pipeline.cluster import (
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
 from groupledger.sinks.attempts import Commit
-from groupledger.sinks.spark_errors import ENGINE_ERRORS
-from groupledger.sources import (
-    delta_growth,
-    kafka_log,
-    memberships,
-    offsets_records,
-    segment_files,
-    snapshot_tables,
-    topic_listings,
-)
+from groupledger.sinks.location import ENGINE_ERRORS
+from groupledger.sources import delta_growth, kafka_log, offsets_records, segment_files, snapshot_tables, topic_listings
 from groupledger.sources.files import Files, table_files, unreadable
-from groupledger.sources.memberships import OpenedTable
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, opened, split
-from groupledger.sources.snapshot_tables import SnapshotRows, opened_frame
+from groupledger.sources.snapshot_tables import OpenedTable, SnapshotRows, opened_frame
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
 from groupledger.tables.facts import FORMS, MEMBERSHIPS, TOPIC_COUNTS
@@ -305,7 +296,7 @@ class _Opener:
         else:
             members, *topics = self._memberships(source, cluster_id, grown)
             counts = next(iter(topics), None)
-            found = memberships.read(members, counts, cluster_id, source.columns, most_claims=most)
+            found = snapshot_tables.read_memberships(members, counts, cluster_id, source.columns, most_claims=most)
         return SourceReading(source, cluster_id, snapshots=found, files=found.files, grown=tuple(grown))
 
     def _memberships(self, source: SourceSettings, cluster_id: str, grown: list[TableReading]) -> Iterator[OpenedTable]:

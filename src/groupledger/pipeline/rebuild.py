@@ -28,17 +28,24 @@ from groupledger.engine.fold_schema import FILLED
 from groupledger.pipeline import assign, call_tables, ingest
 from groupledger.pipeline.cluster import SINCE, gap_rows
 from groupledger.pipeline.enveloped import Enveloped
-from groupledger.pipeline.erasure import Erasure, RunRows
 from groupledger.pipeline.ingest import changes_of_ownership, given, of_table
 from groupledger.pipeline.invocation import Invocation
+from groupledger.pipeline.maintain import Erasure, RunRows
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.reading import READ_AT, read_sources, stated_partitions, union
 from groupledger.sinks import attempts
-from groupledger.sinks.append import Written, measured, stamp, stored
-from groupledger.sinks.changes import overwrite_rows
-from groupledger.sinks.ledger_tables import LedgerLocation, check, check_for_writing, init, stands
-from groupledger.sinks.spark_errors import RAW, damaged, engine_errors_as_faults
-from groupledger.sinks.upkeep import STAMPED, folder_of, move_aside
+from groupledger.sinks.append import Written, measured, overwrite_rows, stamp, stored
+from groupledger.sinks.ledger_tables import (
+    STAMPED,
+    LedgerLocation,
+    check,
+    check_for_writing,
+    folder_of,
+    init,
+    move_aside,
+    stands,
+)
+from groupledger.sinks.location import RAW, damaged, engine_errors_as_faults
 from groupledger.tables import Table
 from groupledger.tables import columns as c
 

@@ -13,10 +13,9 @@ from groupledger.answers.replayed import COMPUTED, RECORDED, Replayed, replayed
 from groupledger.answers.scope import RequestedScope
 from groupledger.config import Config
 from groupledger.engine.envelope import opened
-from groupledger.pipeline.assign import envelopes_of
-from groupledger.pipeline.assign_input import glob
+from groupledger.pipeline.assign import envelopes_of, glob
 from groupledger.sinks.ledger_tables import LedgerLocation
-from groupledger.sinks.spark_errors import engine_errors_as_faults
+from groupledger.sinks.location import engine_errors_as_faults
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
 

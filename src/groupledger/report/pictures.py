@@ -53,7 +53,8 @@ def draw(rebalance: Rebalance) -> Figure:
     upper, lower = figure.subplots(2, 1, sharex=True)
     _paint(upper, "before", members, [cells(move.held, move.assigned, places, GIVEN_UP) for move in members], places)
     _paint(lower, "after", members, [cells(move.assigned, move.held, places, GAINED) for move in members], places)
-    _name_partitions(lower, places)
+    labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
+    lower.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
     figure.suptitle(f"{_title(rebalance)}{left}", fontsize=10, parse_math=False)
     _explain(figure, LEGEND)
     return figure
@@ -173,11 +174,6 @@ def _named(move: MemberMove) -> str:
 def _name(move: MemberMove, short: Mapping[str, str]) -> str:
     name = visible(short[_named(move)])
     return name if move.stays else f"{name} (left)"
-
-
-def _name_partitions(axes: Axes, places: list[NamedPartition]) -> None:
-    labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
-    axes.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
 
 
 def _explain(figure: Figure, legend: Mapping[int, str]) -> None:

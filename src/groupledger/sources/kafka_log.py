@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress, repeat
+from operator import methodcaller, not_
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,13 +23,23 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.digest import digest
-from groupledger.core.faults import Fault, kafka_fault, log_moved
-from groupledger.core.log.lines import TOPIC
-from groupledger.core.log.read_plan import OffsetRange
+from groupledger.core.faults import (
+    LOST,
+    PASSING,
+    UNSETTLED,
+    Fault,
+    client_module,
+    is_hopeless,
+    kafka_fault,
+    log_moved,
+    unreachable,
+)
+from groupledger.core.log.described_groups import DescribedGroup, DescribedMember
+from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT, TOPIC
+from groupledger.core.log.read_plan import LogEnds, OffsetRange
+from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.sources import offsets_records
-from groupledger.sources.kafka_client import Address
-from groupledger.sources.kafka_records import StretchReader
-from groupledger.sources.opening import NUMBER, PROBLEM
+from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -177,3 +196,489 @@ def fault_of_spark(error: str, bootstrap: str) -> Fault | None:
         way_out = f"grant Describe on groups whose names begin with {GROUP_PREFIX}, or leave out reader: spark"
         return Fault("KAFKA_NOT_ALLOWED", f"{said}: {way_out}")
     return kafka_fault(_NAMES.get(name, name), text or name, bootstrap, f"reading {TOPIC}")
+
+
+# Read a range of `__consumer_offsets` with a consumer that is assigned to it and belongs to no group.
+#
+# Runs in the tasks of a Spark job: everything it needs is passed in, and nothing here depends on Spark.
+
+NO_GROUP = "groupledger-reads-without-a-group"
+"""librdkafka requires a group name before it consumes; the group is neither joined nor committed to."""
+CONSUMER: dict[str, Any] = {
+    "group.id": NO_GROUP,
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    "isolation.level": "read_uncommitted",
+    "allow.auto.create.topics": False,
+    "check.crcs": True,
+}
+_AT_ONCE = 10_000
+_ROWS, _BYTES = 5_000, 8 * 2**20
+"""Of a batch: maximum rows, and the bytes above which no row is added."""
+_FEW, _FEW_BYTES = 20_000, 32 * 2**20
+"""Offsets, and bytes of the records, that a driver reads itself: a task costs more than they do."""
+_POLL_SECONDS = 0.2
+_END = "_PARTITION_EOF"
+_KEY = methodcaller("key")
+
+BATCH = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("leader_epoch", pa.int32()),
+        (PROBLEM, pa.string()),
+        (NUMBER, pa.int64()),
+    ]
+)
+"""A row is a record, except the last two of each range: the NUMBER of records consumed for it (PROBLEM is ENTRIES),
+with the time of the newest one, and the number of offset commits among them that were left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class StretchReader:
+    """How ranges of a log are read. `offset_commits`: whether they are kept."""
+
+    address: Address
+    offset_commits: bool
+
+    def read(self, *stretches: OffsetRange) -> Generator[pa.RecordBatch]:
+        """Yield the records of ranges of different log partitions, in order, then the counts of each range.
+
+        Raises Fault if the cluster does not return all of them.
+        """
+        errors: list[Any] = []
+        consumer = self.address.client("Consumer", error_cb=errors.append, **CONSUMER)
+        try:
+            library = client_module("confluent_kafka", *PACKAGE)
+            consumer.assign([library.TopicPartition(TOPIC, each.partition, each.first) for each in stretches])
+            yield from batches(self, stretches, consumer, errors, time.monotonic)
+        finally:
+            consumer.close()
+
+    def few(self, *stretches: OffsetRange) -> pa.Table | None:
+        """Return what `read` yields if it is little; None: it is for tasks to read."""
+        if sum(each.end - each.first for each in stretches) > _FEW:
+            return None
+        found, size = [BATCH.empty_table()], 0
+        with closing(self.read(*stretches)) as reading:
+            for batch in reading if stretches else ():
+                found.append(pa.Table.from_batches([batch]))
+                size += batch.nbytes
+                if size > _FEW_BYTES:
+                    return None
+        return pa.concat_tables(found)
+
+
+def batches(
+    reader: StretchReader,
+    stretches: Sequence[OffsetRange],
+    consumer: Any,
+    errors: list[Any],
+    seconds: Callable[[], float],
+) -> Iterator[pa.RecordBatch]:
+    """Yield what a consumer positioned at each range's first offset returns, up to its end, and last the counts."""
+    takings = {stretch.partition: _Taking(reader, stretch) for stretch in stretches}
+    until = seconds() + reader.address.timeout_seconds
+    while open_ones := [each for each in takings.values() if not each.done]:
+        before = sum(each.consumed for each in open_ones)
+        wanted = min(_AT_ONCE, sum(each.left for each in open_ones))
+        for taking, messages in _by_range(takings, open_ones[0], consumer.consume(wanted, _POLL_SECONDS)):
+            yield from taking.take(messages)  # the consumer waits for that many
+        if sum(each.consumed for each in open_ones) > before:
+            until = seconds() + reader.address.timeout_seconds
+        elif seconds() > until and not all(each.done for each in open_ones):
+            stretch = next(each.stretch for each in open_ones if not each.done)
+            raise silence(reader.address, errors, f"reading {TOPIC} partition {stretch.partition} to {stretch.end}")
+    for taking in takings.values():
+        if taking.columns.rows:
+            yield taking.columns.taken()
+        yield _tally(taking)
+
+
+def _by_range(takings: Mapping[int, _Taking], first: _Taking, messages: list[Any]) -> list[tuple[_Taking, list[Any]]]:
+    """Sort out to which open range messages belong; what belongs to no log partition goes to the first one."""
+    if len(takings) == 1:
+        return [(first, messages)]
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for message in messages:
+        found[message.partition()].append(message)
+    of_range = ((takings.get(partition, first), some) for partition, some in found.items())
+    return [(taking, some) for taking, some in of_range if not taking.done]
+
+
+class _Taking:
+    """A range being read.
+
+    Its end is reached with the record just before it, with one at or after it, or when the broker reports the end of
+    its log: offsets have gaps. A consumer does not return control records.
+    """
+
+    def __init__(self, reader: StretchReader, stretch: OffsetRange) -> None:
+        self._reader, self.stretch = reader, stretch
+        self.columns = _Columns(stretch.partition)
+        self.consumed = self.left_out = 0
+        self.newest: int | None = None
+        self.left = stretch.end - stretch.first
+        self.done = False
+
+    def take(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
+        """Count every record; yield the full batches of those that are kept."""
+        others = None if self._reader.offset_commits else self._without_commits(messages)
+        if others is None:
+            yield from self._each(messages)
+        else:
+            yield from self._each(others)
+            self._reached(messages[-1].offset())
+
+    def _without_commits(self, messages: list[Any]) -> list[Any] | None:
+        """Count the offset commits, and return the rest; None if each message must be examined.
+
+        Nearly all messages are offset commits: only their keys are read, and no Python code runs per commit. An event
+        has no key, and offsets ascend: if all messages have a key, and the last one is before the end, all are records
+        of the range.
+        """
+        try:
+            if not messages or messages[-1].offset() >= self.stretch.end:
+                return None
+            are_commits = list(map(bytes.startswith, map(_KEY, messages), repeat(OFFSET_COMMITS)))
+        except TypeError:  # no key, or an event without an offset
+            return None
+        number = sum(are_commits)
+        self._dated(messages[-1])
+        self.consumed += number
+        self.left_out += number
+        return list(compress(messages, map(not_, are_commits)))
+
+    def _each(self, messages: list[Any]) -> Iterator[pa.RecordBatch]:
+        end, keeps_commits = self.stretch.end, self._reader.offset_commits
+        for message in messages:
+            error, offset = message.error(), message.offset()
+            if error is None and offset < end:
+                self.consumed += 1
+                self._dated(message)
+                key = message.key()
+                if not keeps_commits and key is not None and key.startswith(OFFSET_COMMITS):
+                    self.left_out += 1
+                elif self.columns.add(message, key):
+                    yield self.columns.taken()
+                self._reached(offset)
+            else:
+                self.done = error is None or self._ends(error, offset)
+            if self.done:
+                return
+
+    def _dated(self, message: Any) -> None:
+        """Note the record's time: later offsets rarely have earlier ones, so that the last of many stands for all."""
+        time = message.timestamp()[1]
+        self.newest = time if self.newest is None else max(self.newest, time)
+
+    def _reached(self, offset: int) -> None:
+        self.left = self.stretch.end - offset - 1
+        self.done = not self.left
+
+    def _ends(self, error: Any, offset: int) -> bool:
+        """Return whether an event says that the range ends here. Raises Fault for an error that is not transient."""
+        name, bootstrap = error.name(), self._reader.address.bootstrap
+        if name == _END:
+            return offset >= self.stretch.end
+        if name == LOST:
+            said = f"partition {self.stretch.partition} of {TOPIC} no longer has offset {self.stretch.first}"
+            raise log_moved(said)
+        if is_hopeless(name, error.str()) or error.fatal():
+            raise kafka_fault(name, error.str(), bootstrap, f"reading {TOPIC}")
+        return False
+
+
+class _Columns:
+    """Rows of the next batch."""
+
+    def __init__(self, partition: int) -> None:
+        self._partition = partition
+        self._clear()
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return len(self._offsets)
+
+    def _clear(self) -> None:
+        self._offsets: list[int] = []
+        self._timestamps: list[int] = []
+        self._keys: list[bytes | None] = []
+        self._values: list[bytes | None] = []
+        self._epochs: list[int | None] = []
+        self._bytes = 0
+
+    def add(self, message: Any, key: bytes | None) -> bool:
+        """Add a record; return whether the batch is full."""
+        value = message.value()
+        self._offsets.append(message.offset())
+        self._timestamps.append(message.timestamp()[1])
+        self._keys.append(key)
+        self._values.append(value)
+        self._epochs.append(message.leader_epoch())
+        self._bytes += len(key or b"") + len(value or b"")
+        return self.rows >= _ROWS or self._bytes >= _BYTES
+
+    def taken(self) -> pa.RecordBatch:
+        """Return the batch, and start a new one."""
+        nothing = [None] * self.rows
+        records = [self._offsets, self._timestamps, self._keys, self._values, self._epochs]
+        columns = [[self._partition] * self.rows, *records, nothing, nothing]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, BATCH, strict=True)]
+        self._clear()
+        return pa.RecordBatch.from_arrays(arrays, schema=BATCH)
+
+
+def _tally(taking: _Taking) -> pa.RecordBatch:
+    tallies = {ENTRIES: taking.consumed, OFFSET_COMMIT_LEFT_OUT: taking.left_out}
+    of_range = dict.fromkeys(BATCH.names) | {"partition": taking.stretch.partition, "timestamp": taking.newest}
+    rows = [of_range | {PROBLEM: kind, NUMBER: number} for kind, number in tallies.items()]
+    return pa.RecordBatch.from_pylist(rows, schema=BATCH)
+
+
+# Query a running cluster through confluent-kafka's admin client: its id, the ends of its log, its topics.
+#
+# Nothing here joins a group, commits or writes. A request that is not answered in time, or that no retry could fix, is
+# a Fault of one line.
+
+PACKAGE = ("confluent-kafka", "kafka")
+_ADMIN_POLL_SECONDS, _AGAIN_SECONDS = 0.05, 0.2
+_NAMES_A_QUESTION = 500
+_GONE = "UNKNOWN_TOPIC_OR_PART"
+_NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
+"""Errors of a group that is gone, may not be seen, or has a type that this client cannot describe."""
+Returned = TypeVar("Returned")
+TopicListing = tuple[str, str | None, tuple[tuple[str | None, ...], ...]]
+"""A topic: name, id, and the racks of each partition's replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a cluster is, how to log in (never shown), and the timeout of a request."""
+
+    bootstrap: str
+    options: Mapping[str, str] = field(repr=False)
+    timeout_seconds: float
+
+    def client(self, kind: str, library: str = "confluent_kafka", **ours: Any) -> Any:
+        """Make a client of the library. Raises Fault: CLIENT_MISSING, KAFKA_OPTION if it rejects the options.
+
+        It writes no log of its own: faults say what it would log.
+        """
+        module = client_module(library, *PACKAGE)
+        quiet = logging.getLogger("groupledger.kafka")
+        quiet.propagate = False
+        if not quiet.handlers:
+            quiet.addHandler(logging.NullHandler())
+        settings = {**self.options, "bootstrap.servers": self.bootstrap, "logger": quiet, **ours}
+        try:
+            return getattr(module, kind)(settings)
+        except client_module("confluent_kafka", *PACKAGE).KafkaException as error:
+            raise Fault("KAFKA_OPTION", f"options of the Kafka client: {error.args[0].str()}; see sources") from error
+        except (TypeError, ValueError) as error:
+            raise Fault("KAFKA_OPTION", f"options of the Kafka client: {error}; see sources") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A cluster at one moment. `ends`: of each partition of its log; empty if it never had a group."""
+
+    cluster_id: str
+    ends: Mapping[int, LogEnds]
+    topics: tuple[TopicListing, ...]
+
+    @property
+    def topics_digest(self) -> str:
+        """Return a digest that is equal for the same topics with the same ids, partitions and racks."""
+        return digest(self.topics)
+
+
+class _UnsettledError(Exception):
+    """A request was answered with a transient error; holds the fault to raise if it persists."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class Cluster:
+    """Requests to a cluster. `seconds` is a monotonic clock."""
+
+    def __init__(self, address: Address, seconds: Callable[[], float]) -> None:
+        self.address, self._seconds = address, seconds
+        self._errors: list[Any] = []
+        self._until = 0.0
+        self._library = client_module("confluent_kafka", *PACKAGE)
+        self._asked = client_module("confluent_kafka.admin", *PACKAGE)
+        self._admin = address.client("AdminClient", "confluent_kafka.admin", error_cb=self._errors.append)
+
+    def state(self) -> ClusterState:
+        """Return everything that an ingest needs; the log's ends are read before the topics are listed."""
+        cluster_id = self.cluster_id()
+        log_partitions = self.partitions().get(TOPIC, 0)
+        if not log_partitions:
+            self.described_topics([TOPIC])  # if it is missing or not visible to us, this raises a Fault
+        ends = self._ends(log_partitions)
+        return ClusterState(cluster_id, ends, self.topics())  # even topic names are requested after the ends
+
+    def topics(self) -> tuple[TopicListing, ...]:
+        """Return the topics visible to us."""
+        found = []
+        for topic in self.described_topics(sorted(self.partitions())):
+            partitions = sorted(topic.partitions, key=lambda each: each.id)
+            racks = tuple(tuple(node.rack or None for node in each.replicas) for each in partitions)
+            found.append((topic.name, str(topic.topic_id) if topic.topic_id else None, racks))
+        return tuple(sorted(found, key=lambda each: each[0]))
+
+    def cluster_id(self) -> str:
+        """Return the cluster's own id: the first request, which shows whether a broker answers."""
+        return str(self.described().cluster_id)
+
+    def described(self, *, rights: bool = False) -> Any:
+        """Return the cluster's description."""
+        settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
+        return self._settled(lambda: self._answer(self._admin.describe_cluster(**settings), "describing the cluster"))
+
+    def partitions(self) -> dict[str, int]:
+        """Return the number of partitions of each topic visible to us."""
+        found = self._settled(self._metadata)
+        return {name: len(topic.partitions) for name, topic in found.topics.items()}
+
+    def described_topics(self, names: Iterable[str], *, rights: bool = False) -> list[Any]:
+        """Return the descriptions of those topics that still exist."""
+        settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
+        wanted, found = list(names), []
+        for at in range(0, len(wanted), _NAMES_A_QUESTION):
+            some = self._library.TopicCollection(wanted[at : at + _NAMES_A_QUESTION])
+            ask = partial(self._admin.describe_topics, some, **settings)
+            topics = self._answers(ask, "describing the topic", {_GONE})
+            found += [topic for topic in topics.values() if topic is not None]
+        return found
+
+    def groups(self) -> tuple[list[DescribedGroup], list[str]]:
+        """Return the groups' descriptions, and the ids of groups without one."""
+        wanted = sorted(each.group_id for each in self._settled(self._listed_groups))
+        found, left_out = list[DescribedGroup](), list[str]()
+        for at in range(0, len(wanted), _NAMES_A_QUESTION):
+            some = wanted[at : at + _NAMES_A_QUESTION]
+            ask = partial(self._admin.describe_consumer_groups, some, **self._timeout)
+            for name, group in self._answers(ask, "describing the group", _NOT_DESCRIBED).items():
+                if group is None:
+                    left_out.append(name)
+                else:
+                    found.append(_group(group))
+        return found, left_out
+
+    @property
+    def _timeout(self) -> dict[str, float]:
+        return {"request_timeout": self.address.timeout_seconds}
+
+    def _ends(self, partitions: int) -> dict[int, LogEnds]:
+        """Return log start and end of each log partition, the end as seen by a reader of uncommitted records."""
+        starts, ends = (self._offsets(partitions, spec) for spec in ("earliest", "latest"))
+        return {partition: LogEnds(starts[partition], ends[partition]) for partition in range(partitions)}
+
+    def _offsets(self, partitions: int, which: str) -> dict[int, int]:
+        if not partitions:
+            return {}
+        spec = getattr(self._asked.OffsetSpec, which)()
+        asked = {self._library.TopicPartition(TOPIC, partition): spec for partition in range(partitions)}
+        level = self._library.IsolationLevel.READ_UNCOMMITTED
+        ask = partial(self._admin.list_offsets, asked, isolation_level=level, **self._timeout)
+        found = self._answers(ask, f"asking for the {which} offsets of")
+        return {place.partition: answer.offset for place, answer in found.items()}
+
+    def _metadata(self) -> Any:
+        try:
+            return self._admin.list_topics(timeout=self.address.timeout_seconds)
+        except self._library.KafkaException as error:
+            raise self._fault(error, "listing the topics") from error
+
+    def _listed_groups(self) -> Any:
+        doing = "listing the groups"
+        listed = self._answer(self._admin.list_consumer_groups(**self._timeout), doing)
+        for error in listed.errors:
+            raise self._fault(error, doing)
+        return listed.valid
+
+    def _settled(self, question: Callable[[], Returned]) -> Returned:
+        """Ask, and retry within the timeout of one request while a leader has changed or just started."""
+        self._until = self._seconds() + self.address.timeout_seconds
+        while True:
+            try:
+                return question()
+            except _UnsettledError as error:
+                if self._seconds() > self._until:
+                    raise error.fault from error
+            self._admin.poll(_AGAIN_SECONDS)
+
+    def _answers(
+        self, ask: Callable[[], Mapping[Any, Any]], doing: str, unless: Collection[str] = ()
+    ) -> dict[Any, Any]:
+        """Return the answers to a request about several things, by thing."""
+        return self._settled(
+            lambda: {about: self._answer(each, f"{doing} {_name(about)}", unless) for about, each in ask().items()}
+        )
+
+    def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:
+        """Return the answer to a request; None for one of the errors `unless`."""
+        while not future.done():
+            self._admin.poll(_ADMIN_POLL_SECONDS)
+            hopeless = next((error for error in self._errors if is_hopeless(error.name(), error.str())), None)
+            if hopeless is not None:
+                raise kafka_fault(hopeless.name(), hopeless.str(), self.address.bootstrap, doing)
+            if self._seconds() > self._until:
+                raise silence(self.address, self._errors, doing)
+        try:
+            return future.result(0)
+        except self._library.KafkaException as error:
+            if error.args[0].name() in unless:
+                return None
+            raise self._fault(error, doing) from error
+
+    def _fault(self, error: Any, doing: str) -> Exception:
+        """Return the exception for an error, which may be transient."""
+        cause = error.args[0]
+        fault = kafka_fault(cause.name(), cause.str(), self.address.bootstrap, doing)
+        if fault.code == "KAFKA_UNREACHABLE":
+            fault = silence(self.address, self._errors, doing)
+        return _UnsettledError(fault) if cause.name() in UNSETTLED else fault
+
+
+def _name(about: Any) -> str:
+    """Return the name of what is requested: a partition of a topic, or something with a name."""
+    return about if isinstance(about, str) else f"{about.topic} partition {about.partition}"
+
+
+def _group(group: Any) -> DescribedGroup:
+    members = tuple(
+        DescribedMember(
+            each.member_id,
+            each.group_instance_id or None,
+            each.client_id or None,
+            each.host or None,
+            tuple((at.topic, at.partition) for at in each.assignment.topic_partitions),
+        )
+        for each in group.members
+    )
+    state = "".join(word.capitalize() for word in group.state.name.split("_"))
+    kind = "consumer" if group.type.name == "CONSUMER" else "classic"  # a broker older than KIP-848 does not say
+    return DescribedGroup(group.group_id, kind, state, group.partition_assignor or None, members)
+
+
+def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
+    """Return the fault of a cluster that did not answer in time, by the errors that its client reported meanwhile."""
+    heard = [error for error in errors if error.name() not in PASSING]
+    hopeless = [error for error in heard if is_hopeless(error.name(), error.str())]
+    for error in (*hopeless, *heard[-1:]):
+        fault = kafka_fault(error.name(), error.str(), address.bootstrap, doing)
+        if fault.code != "KAFKA_UNREACHABLE":
+            return fault
+    said = heard[-1].str() if heard else None
+    return unreachable(address.bootstrap, said, doing, address.timeout_seconds)

@@ -1,7 +1,7 @@
 """Read records of `__consumer_offsets` from files and tables, with the group that their key names.
 
 Every source has the columns partition, offset, timestamp (ms, or a timestamp), key and value (bytes, or their base64),
-by these names or by others (`core.log.layouts`). A null value is a tombstone. If there is a column topic, records of
+by these names or by others (`core.log.lines`). A null value is a tombstone. If there is a column topic, records of
 other topics are counted and left out.
 """
 
@@ -18,12 +18,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import OFFSET, PARTITION, RECORD_TIME
-from groupledger.core.log.layouts import columns_of
-from groupledger.core.log.lines import HEX, LOG_FIELDS, NO_VALUES, OFFSET_COMMIT_LEFT_OUT, TOPIC, log_record
+from groupledger.core.log.lines import (
+    HEX,
+    LOG_FIELDS,
+    NO_VALUES,
+    OFFSET,
+    OFFSET_COMMIT_LEFT_OUT,
+    PARTITION,
+    RECORD_TIME,
+    TOPIC,
+    columns_of,
+    log_record,
+)
 from groupledger.core.wire.offsets_log import CONTROL_KEYS, OFFSET_COMMITS
-from groupledger.sources.files import Files, open_table, paths
-from groupledger.sources.line_files import parsed, read_text
+from groupledger.sources.files import Files, open_table, parsed, paths, read_text
 from groupledger.sources.opening import (
     ENTRIES,
     PROBLEM,
@@ -288,11 +296,7 @@ def named_group(key: bytes | None) -> str | None:
 def _bytes(schema: StructType, name: str) -> Column:
     if isinstance(schema[name].dataType, BinaryType):
         return F.col(name)
-    return F.when(~_is_hex(name), F.try_to_binary(F.col(name), F.lit("base64")))
-
-
-def _is_hex(name: str) -> Column:
-    return F.col(name).rlike(f"^(?:{HEX})$")
+    return F.when(~F.col(name).rlike(f"^(?:{HEX})$"), F.try_to_binary(F.col(name), F.lit("base64")))
 
 
 def _as_text(schema: StructType, name: str) -> Column:

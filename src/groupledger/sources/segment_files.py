@@ -24,8 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from groupledger.core.log.input_codes import RECORD_TIME
-from groupledger.core.log.lines import TOPIC
+from groupledger.core.log.lines import RECORD_TIME, TOPIC
 from groupledger.core.log.record_batches import NO_UPPER, Blobs, RecordColumns
 from groupledger.core.log.segments import LEFT_OUT, Damage, LogReader, Segment
 from groupledger.sources.files import Files, local_path

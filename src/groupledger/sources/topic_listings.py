@@ -10,10 +10,8 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
-from groupledger.core.log.input_codes import MOST_RACKED_PARTITIONS
-from groupledger.core.log.lines import LISTING_FIELDS, listed_topic
-from groupledger.sources.files import Files
-from groupledger.sources.line_files import parsed, read_text
+from groupledger.core.log.lines import LISTING_FIELDS, MOST_RACKED_PARTITIONS, listed_topic
+from groupledger.sources.files import Files, parsed, read_text
 from groupledger.sources.opening import PROBLEM, Arrivals, Rows, observed, rejections, watched_scan
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -46,7 +44,7 @@ def read_json(spark: SparkSession, files: Files, cluster_id: str) -> Rows:
 
 
 def of_lines(lines: DataFrame, source: str, cluster_id: str, placed: DataFrame | None = None) -> Rows:
-    """Read lines from `sources.line_files` as `read_json` does; `placed`: the same rows, of lines with their places."""
+    """Read lines from `sources.files` as `read_json` does; `placed`: the same rows, of lines with their places."""
     assert tuple(FIELDS.names) == LISTING_FIELDS[:-1], "the parser gives the fields in this order"
     watched, watch = watched_scan(lines)
     rows = parsed(watched, FIELDS, listed_topic)

@@ -246,13 +246,13 @@ def patches(group: Group) -> Any:
     """Changes what every later group would be answered by."""
     import builtins
 
-    from groupledger.core.custom import calls, child, messages
+    from groupledger.core.custom import child, messages
     from tests.core.custom import faulty
 
     def mine(*args: Any, **named: Any) -> Any:
         return {"assigned": {PATCHED: {"t": [0]}}, "target": None, "complaints": []}
 
-    for module in (calls, child, messages, sys.modules[__name__]):
+    for module in (messages, child, messages, sys.modules[__name__]):
         for name in ("call_all", "write_finding", "_call", "_plan", "in_turns"):
             if hasattr(module, name):
                 setattr(module, name, mine)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.log.input_codes import LATEST_MS
-from groupledger.core.log.lines import OTHER_TOPIC, as_text, is_blank, listed_topic, log_record, table_row
+from groupledger.core.log.lines import LATEST_MS, OTHER_TOPIC, as_text, is_blank, listed_topic, log_record, table_row
 from tests.examples import examples
 
 RECORD = {"partition": 1, "offset": 7, "timestamp": 1795262898320, "key": "AAIAAWE=", "value": None}

@@ -11,7 +11,7 @@ from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.codec import uuid_bytes

@@ -10,7 +10,7 @@ from functools import cache
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form
 from tests.core.wire.captured import lines

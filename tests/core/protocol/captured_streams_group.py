@@ -5,7 +5,7 @@ from __future__ import annotations
 from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.group_settings import StreamsGroupSettings, SubtopologyTopics
+from groupledger.core.protocol.consumer_group.consumer_state import StreamsGroupSettings, SubtopologyTopics
 from groupledger.core.protocol.script import Script
 from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.offsets_log import RecordKind

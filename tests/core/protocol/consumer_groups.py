@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from random import Random
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, Times
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer import Callback, Times
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace, Settlement
 from groupledger.core.protocol.simulator import Script, live
 from groupledger.core.rebalance.step import Form

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.consumer_group.group_settings import StreamsGroupSettings, SubtopologyTopics
+from groupledger.core.protocol.consumer import Callback
+from groupledger.core.protocol.consumer_group.consumer_state import StreamsGroupSettings, SubtopologyTopics
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script
 from groupledger.core.rebalance.step import Form

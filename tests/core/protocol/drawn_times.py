@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.rebalance.step import Form

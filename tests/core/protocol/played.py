@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from groupledger.core.custom.custom_group import Protocol, TopicPartition
-from groupledger.core.protocol.client_api import Callback, Memory
-from groupledger.core.protocol.consumer import Consumer
+from groupledger.core.protocol.consumer import Callback, Consumer, Memory
 from groupledger.core.rebalance.step import Form
 
 EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE

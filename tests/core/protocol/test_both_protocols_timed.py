@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.consumer_groups import classic, join
 from tests.core.protocol.test_consumer_timed import MINUTE, calls, played, twice

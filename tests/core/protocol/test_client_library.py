@@ -7,9 +7,8 @@ import pytest
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Seat, Subscription, Times
-from groupledger.core.protocol.client_library import read_client_library
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.compatibility import ByteCode, read_client_library
+from groupledger.core.protocol.consumer import Seat, Subscription, Times
 from groupledger.core.protocol.leader import Question, plan_all
 from groupledger.core.protocol.script_json import read_script, write_script
 from groupledger.core.protocol.simulator import Script, simulate

@@ -9,9 +9,9 @@ import pytest
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.protocol import comparison
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.comparison import Cost, changed, compare, read_variants
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.drawn_times import timed_script
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.simulated_group import Application
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.consumer_groups import classic, join

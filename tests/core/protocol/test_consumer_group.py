@@ -13,7 +13,7 @@ from groupledger.core.assignors.server.orders import JOINED, REWRITTEN
 from groupledger.core.assignors.server.server_group import is_homogeneous
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.consumer_group import consumer_events
 from groupledger.core.protocol.consumer_group import coordinated_group as c
 from groupledger.core.protocol.consumer_group.consumer_state import HeartbeatResponse

@@ -11,7 +11,7 @@ import os
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from tests.core.protocol.drawn_consumer_groups import History
 
 HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "80"))

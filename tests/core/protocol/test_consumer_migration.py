@@ -10,8 +10,8 @@ from groupledger.core.assignors.server.server_group import TopicId
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.consumer_group.group_settings import MigrationPolicy
+from groupledger.core.protocol.consumer import Callback
+from groupledger.core.protocol.consumer_group.consumer_state import MigrationPolicy
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import simulate

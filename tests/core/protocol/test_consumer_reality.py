@@ -11,7 +11,7 @@ from collections import defaultdict
 
 import pytest
 
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.simulator import simulate
 from tests.core.protocol.captured_consumer_groups import recorded, scripts, simulated
 from tests.core.protocol.captured_stories import played, said

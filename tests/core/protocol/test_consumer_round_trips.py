@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.consumer_groups import beats, classic, join, run
 from tests.core.protocol.test_consumer_timed import calls, played

@@ -9,9 +9,9 @@ import pytest
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol import simulated_ownership
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol import simulated_group
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.consumer_groups import beats, classic, join
@@ -229,10 +229,8 @@ def test_without_anything_that_takes_time_a_clock_changes_nothing():
 @pytest.mark.parametrize("first", range(0, RUNS, BATCH))
 def test_no_record_is_passed_over_whatever_protocol_members_follow(first, monkeypatch):
     """Random histories, half of them with classic members, in which each event settles."""
-    made = simulated_ownership.Records.__init__
-    monkeypatch.setattr(
-        simulated_ownership.Records, "__init__", lambda self, rate: made(self, rate, committed=Forward())
-    )
+    made = simulated_group.Records.__init__
+    monkeypatch.setattr(simulated_group.Records, "__init__", lambda self, rate: made(self, rate, committed=Forward()))
     for seed in range(first, min(first + BATCH, RUNS)):
         each = MemberTimes(round_trip_ms=(0, 4)[seed % 3 == 0], processing_ms=(0, 50, 700)[seed % 5 % 3])
         history = History(seed, EVENTS, classic=seed % 2 == 0, times=Times(each, records_per_second=9))

@@ -7,9 +7,9 @@ from itertools import permutations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Subscription
+from groupledger.core.protocol.classic_group import Coordinator, Registered, choose_assignor
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.coordinator import Coordinator, Registered, choose_assignor
+from groupledger.core.protocol.consumer import Subscription
 from groupledger.core.protocol.simulator import Script, simulate
 
 SENT = Subscription(ByteCode.KIP_792, ("t",))

@@ -8,9 +8,9 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import Group as CustomGroup
 from groupledger.core.custom.custom_group import Protocol, cooperative_step
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Subscription
+from groupledger.core.protocol.classic_group import Registered
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.coordinator import Registered
+from groupledger.core.protocol.consumer import Subscription
 from groupledger.core.protocol.rounds import RoundsGroup
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import MOST_ROUNDS, Script, simulate

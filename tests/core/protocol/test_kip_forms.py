@@ -8,8 +8,8 @@ import pytest
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Memory, Seat, Subscription
 from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.consumer import Memory, Seat, Subscription
 from groupledger.core.protocol.leader import Question, plan
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, Times
+from groupledger.core.protocol.consumer import Callback, Times
 from groupledger.core.protocol.metrics import GROUP, NO_DURATIONS, NO_FAILURES, Window, of_history, of_simulation, whole
 from groupledger.core.protocol.recorded import recorded_calls
 from groupledger.core.protocol.settlement import Pace

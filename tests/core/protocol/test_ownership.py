@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.simulated_ownership import DoubleOwner, LiveOwnership
+from groupledger.core.protocol.consumer import Callback
+from groupledger.core.protocol.settlement import DoubleOwner, Pace
+from groupledger.core.protocol.simulated_group import LiveOwnership
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.step import Form
 from tests.core.protocol.drawn import script

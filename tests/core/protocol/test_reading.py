@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import MemberTimes, Times
+from groupledger.core.protocol.consumer import MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.simulator import simulate
 from tests.core.protocol.consumer_groups import classic, join

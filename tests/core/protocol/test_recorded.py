@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.protocol.client_api import LISTENER, Callback
+from groupledger.core.protocol.consumer import LISTENER, Callback
 from groupledger.core.protocol.recorded import Certainty, assigned_partitions, recorded_calls
 from tests.core.history.captured import folded, log_rows
 from tests.core.history.records import Log, member

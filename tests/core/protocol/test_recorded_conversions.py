@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.history import fold_group
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.recorded import recorded_calls, tenures
 from tests.core.history.test_captured_group_types import folded
 from tests.core.history.test_conversions import AFTER, DOWNGRADE, GROUPS, case, topics

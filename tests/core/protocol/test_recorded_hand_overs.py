@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from groupledger.core.history.group_log import read_group_log
+from groupledger.core.history.head import read_group_log
 from groupledger.core.protocol.recorded import OffsetVerdict, judge, tenures, with_commits
 from tests.core.history.captured import folded, log_rows
 from tests.core.history.records import CLICKS, Log, Partitions, ShareLog, member

@@ -9,8 +9,8 @@ import pytest
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Times
 from groupledger.core.protocol.comparison import compare, read_variants
+from groupledger.core.protocol.consumer import Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_json import read_script, result_of, write_script
 from groupledger.core.protocol.simulator import simulate

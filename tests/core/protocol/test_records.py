@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.protocol.simulated_ownership import Records
+from groupledger.core.protocol.simulated_group import Records
 
 PARTITION = TopicPartition("t", 0)
 NOW_MS = 5_000

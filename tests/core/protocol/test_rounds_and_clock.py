@@ -10,9 +10,8 @@ from random import Random
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Times
-from groupledger.core.protocol.client_library import KAFKA_PYTHON
-from groupledger.core.protocol.compatibility import ByteCode
+from groupledger.core.protocol.compatibility import KAFKA_PYTHON, ByteCode
+from groupledger.core.protocol.consumer import Times
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA
 from groupledger.core.rebalance.step import Form

@@ -11,9 +11,9 @@ from groupledger.core.custom.custom_group import Group as CustomGroup
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, Subscription
+from groupledger.core.protocol.classic_group import Coordinator, Registered
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.coordinator import Coordinator, Registered
+from groupledger.core.protocol.consumer import Callback, Subscription
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate, simulate_all
 from groupledger.core.rebalance.step import Form

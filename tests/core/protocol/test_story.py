@@ -8,9 +8,9 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings, MigrationPolicy
+from groupledger.core.protocol.consumer import Callback
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings, MigrationPolicy
 from groupledger.core.protocol.script_json import (
     EVENTS,
     TOGETHER,

@@ -6,9 +6,9 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Times
 from groupledger.core.protocol.comparison import compare, read_variants
-from groupledger.core.protocol.consumer_group.group_settings import StreamsGroupSettings, SubtopologyTopics, configure
+from groupledger.core.protocol.consumer import Times
+from groupledger.core.protocol.consumer_group.consumer_state import StreamsGroupSettings, SubtopologyTopics, configure
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.script_json import read_line, read_script, simulate_lines, write_script
 from groupledger.core.protocol.simulator import simulate

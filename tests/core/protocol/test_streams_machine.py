@@ -13,7 +13,7 @@ import pytest
 
 from groupledger.core.assignors.server.tasks import Task
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.group_settings import configure, partitions_of
+from groupledger.core.protocol.consumer_group.consumer_state import configure, partitions_of
 from tests.core.protocol.drawn_streams_groups import StreamsHistory
 from tests.core.protocol.test_consumer_machine import EVENTS, NEVER_DRAWN, Watch
 

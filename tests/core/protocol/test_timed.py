@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes
+from groupledger.core.protocol.consumer import Callback, MemberTimes
 from groupledger.core.protocol.settlement import Pace
-from groupledger.core.protocol.simulated_ownership import Records
+from groupledger.core.protocol.simulated_group import Records
 from tests.core.protocol.played import t
 from tests.core.protocol.timed_groups import COOPERATIVE, RANGE, SETTLED_MS, join, listened, played
 

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes
+from groupledger.core.protocol.consumer import Callback, MemberTimes
 from groupledger.core.protocol.settlement import Pace
 from tests.core.protocol.timed_groups import RANGE, SETTLED_MS, join, listened, played
 

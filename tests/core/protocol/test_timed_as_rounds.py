@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import MemberTimes, Times
+from groupledger.core.protocol.consumer import MemberTimes, Times
 from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.simulator import simulate
 from groupledger.core.rebalance.step import Form

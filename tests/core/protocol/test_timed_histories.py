@@ -9,8 +9,8 @@ import pytest
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol import simulated_ownership
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol import simulated_group
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.simulator import simulate
 from tests.core.protocol.drawn_times import consumer_script, hasty_script, mixed_script, timed_script
 
@@ -62,12 +62,12 @@ def doubles(settled):
 
 @pytest.fixture
 def _offsets_go_forward(monkeypatch):
-    made = simulated_ownership.Records.__init__
+    made = simulated_group.Records.__init__
 
     def watched(self, per_second):
         made(self, per_second, committed=Forward())
 
-    monkeypatch.setattr(simulated_ownership.Records, "__init__", watched)
+    monkeypatch.setattr(simulated_group.Records, "__init__", watched)
 
 
 @pytest.mark.usefixtures("_offsets_go_forward")

@@ -10,8 +10,8 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
-from groupledger.core.protocol.consumer_group.group_settings import (
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer_group.consumer_state import (
     ConsumerGroupSettings,
     StreamsGroupSettings,
     SubtopologyTopics,

@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.topic_patterns import LONGEST_NAME, MOST_WAYS, matching, most_ways
 from groupledger.core.rebalance.step import Form

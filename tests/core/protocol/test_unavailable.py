@@ -8,7 +8,7 @@ import pytest
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
 from groupledger.core.protocol.settlement import Outage, Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.core.protocol.timed.timed_group import Outages

@@ -7,9 +7,9 @@ import pytest
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, MemberTimes, Times
 from groupledger.core.protocol.comparison import changed, read_variants
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
+from groupledger.core.protocol.consumer import Callback, MemberTimes, Times
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import MemberTimes, Times
+from groupledger.core.protocol.consumer import MemberTimes, Times
 from groupledger.core.protocol.settlement import Pace
 from groupledger.core.protocol.simulator import Script, simulate
 from tests.core.protocol.played import at_rest

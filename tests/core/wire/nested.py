@@ -5,12 +5,13 @@ from __future__ import annotations
 from groupledger.core.wire.consumer_protocol import (
     decode_assignment,
     decode_subscription,
+    decode_user_data,
     encode_assignment,
     encode_subscription,
+    encode_user_data,
 )
 from groupledger.core.wire.offsets_log import LogRecord
 from groupledger.core.wire.records import GroupMetadata
-from groupledger.core.wire.user_data import decode_user_data, encode_user_data
 
 
 def open_member(protocol: str | None, subscription: bytes, assignment: bytes) -> None:

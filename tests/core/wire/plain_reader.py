@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import replace
 
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm
+from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, UserData, UserDataForm
 
 
 class Reader:

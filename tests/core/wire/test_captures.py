@@ -7,11 +7,15 @@ from collections import Counter
 
 import pytest
 
-from groupledger.core.history.topics import canonical_topic_id
-from groupledger.core.wire.consumer_protocol import decode_assignment, decode_subscription
+from groupledger.core.log.listings import canonical_topic_id
+from groupledger.core.wire.consumer_protocol import (
+    UserDataForm,
+    decode_assignment,
+    decode_subscription,
+    decode_user_data,
+)
 from groupledger.core.wire.offsets_log import RecordKind, decode, encode
 from groupledger.core.wire.records import CurrentMemberAssignment, GroupMetadata, MemberMetadata, TargetAssignmentMember
-from groupledger.core.wire.user_data import UserDataForm, decode_user_data
 from tests.core.wire.captured import LOGS, SNAPSHOTS, described_members, every_log, lines, log
 from tests.core.wire.nested import open_member, open_members
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.wire.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
-from groupledger.core.wire.offsets_log import decode
-from groupledger.core.wire.records import GroupMetadata
-from groupledger.core.wire.user_data import (
+from groupledger.core.wire.consumer_protocol import (
     COOPERATIVE_STICKY,
     STICKY,
     ClaimSource,
+    ConsumerProtocolSubscription,
     UserData,
     UserDataForm,
     claim,
+    decode_subscription,
     encode_user_data,
 )
+from groupledger.core.wire.offsets_log import decode
+from groupledger.core.wire.records import GroupMetadata
 from tests.core.wire.captured import log
 
 A = (("a", (0, 1)),)

@@ -13,8 +13,7 @@ import pytest
 
 from groupledger.core.custom.custom_group import Member, TopicPartition
 from groupledger.core.scenarios.form import read_claim
-from groupledger.core.wire.consumer_protocol import decode_subscription
-from groupledger.core.wire.user_data import claim
+from groupledger.core.wire.consumer_protocol import claim, decode_subscription
 from tests.core.assignors.golden import gold
 from tests.oracle.member_data import ASSIGNORS, questions
 

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 from groupledger.core.wire.codec import DecodeCode, DecodeFault
 from groupledger.core.wire.consumer_protocol import (
+    COOPERATIVE_STICKY,
+    STICKY,
+    UserDataForm,
     decode_assignment,
     decode_subscription,
+    decode_user_data,
     encode_assignment,
     encode_subscription,
+    encode_user_data,
 )
 from groupledger.core.wire.offsets_log import RecordKind, decode, decode_key, decode_value, encode, encode_value
 from groupledger.core.wire.records import GroupMetadata
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, UserDataForm, decode_user_data, encode_user_data
 from tests.core.wire.captured import Bytes, every_log
 from tests.core.wire.nested import open_members
 from tests.core.wire.plain_reader import meant

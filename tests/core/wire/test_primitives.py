@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.history.topics import canonical_topic_id
+from groupledger.core.log.listings import canonical_topic_id
 from groupledger.core.wire import codec
 from groupledger.core.wire.codec import array, integer, read_uvarint, uuid_text, write_uvarint
 

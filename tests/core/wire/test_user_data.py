@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.wire.user_data import (
+from groupledger.core.wire.consumer_protocol import (
     COOPERATIVE_STICKY,
     STICKY,
     UserData,

@@ -7,7 +7,7 @@ import pytest
 
 import groupledger as gl
 from groupledger.engine.arrow_lists import arrow_schema
-from groupledger.engine.memberships.udfs import register
+from groupledger.engine.memberships.user_tables import register
 from groupledger.tables import columns as c
 from tests.core.assignors.golden import pairs
 from tests.engine.memberships.frames import lists_of, tables

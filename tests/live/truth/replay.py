@@ -29,8 +29,7 @@ from groupledger.pipeline import cluster as clusters
 from groupledger.pipeline.ingest import ingest
 from groupledger.pipeline.invocation import Invocation
 from groupledger.sources import kafka_log
-from groupledger.sources.kafka_client import ClusterState
-from groupledger.sources.kafka_records import StretchReader
+from groupledger.sources.kafka_log import ClusterState, StretchReader
 from groupledger.sources.opening import ENTRIES
 
 CLUSTER = "live"

@@ -18,9 +18,11 @@ from groupledger.core.wire.consumer_protocol import (
     NEWEST_VERSION,
     ConsumerProtocolSubscription,
     TopicPartitions,
+    UserData,
+    UserDataForm,
     encode_subscription,
+    encode_user_data,
 )
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
 from tests.oracle.client_groups import RACKS, Scenario, chain
 
 Form = UserDataForm

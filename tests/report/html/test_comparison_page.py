@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from groupledger.cli import main
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import MemberTimes, Times
 from groupledger.core.protocol.comparison import ConsumedSpan, compare, read_variants
+from groupledger.core.protocol.consumer import MemberTimes, Times
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.report.html.charts import consumption_picture, missed_partitions
 from tests.core.protocol.drawn_times import timed_script

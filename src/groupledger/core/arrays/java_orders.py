@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.arrays.batch import IntArray, LongArray
 
+    Bytes = NDArray[np.uint8]
 
 LEAST_CAPACITY = 16
 TREE_CHAIN = 8  # a bucket with this many keys becomes a tree at the next one (or doubles a small table)
@@ -221,13 +222,6 @@ def partition_hash(topic_hash: int, partition: int) -> int:
 # Texts are sorted by machine words, seven bytes at a time: members' ids mostly share a prefix and differ soon after.
 # UTF-8 sorts by code point; UTF-16 puts surrogates (lead F0-F4) below U+E000 (EE, EF). So those two leads count as
 # higher than any other, and the end of a text as lower than any byte.
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
-
-    Bytes = NDArray[np.uint8]
 
 WORD = 7  # symbols of nine bits in a word
 FEW = 24

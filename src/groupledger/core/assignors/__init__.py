@@ -1,40 +1,24 @@
 """Run Kafka's client-side assignors over whole batches of groups; results equal kafka-clients 4.4.0, list for list.
 
-`assign("cooperative-sticky", batch)` is the only entry. To add an assignor, add its function, and a record to
-`core.rebalance.registry`. Read `answer` and `sticky`, then `constrained` (all members subscribe alike), `general` and
-`balance` (they do not), `claims` (KIP-792); `range_`, `roundrobin`, `kip615`, `kip315`, `librdkafka` stand alone;
-`clients` and `server` are other libraries' and KIP-848's. Called by `core.rebalance`, `core.scenarios` and
-`core.protocol`.
+`assign("cooperative-sticky", batch)` is the only entry. To add an assignor, write its function in a file here, and a
+record in `core.rebalance.registry` that names it. Read `answer` and `sticky`, then `constrained` (all members
+subscribe alike), `general` and `balance` (they do not), `claims` (KIP-792); `range_`, `roundrobin`, `kip615`,
+`kip315`, `librdkafka` stand alone; `clients` and `server` are other libraries' and KIP-848's. Called by
+`core.rebalance`, `core.scenarios` and `core.protocol`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from importlib import import_module
 from typing import Literal
 
 from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
-from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.group import MESSAGES, Path, Status
-from groupledger.core.assignors.kip315 import sticky_stream_join
-from groupledger.core.assignors.kip615 import constrained_cooperative_sticky
-from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky
-from groupledger.core.assignors.range_ import range_groups
-from groupledger.core.assignors.roundrobin import roundrobin_groups
 from groupledger.core.assignors.safe import Doubt, among_subscribers, assign_safely, doubts, settle_in_two_rounds
-from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.faults import Fault, expected_one_of
-from groupledger.core.log.input_codes import ScenarioCode
-from groupledger.core.rebalance.registry import (
-    BY_NAME,
-    CONSTRAINED,
-    COOPERATIVE_STICKY,
-    LIBRDKAFKAS,
-    RANGE,
-    ROUNDROBIN,
-    STICKY,
-    STREAM_JOIN,
-)
+from groupledger.core.log.lines import ScenarioCode
+from groupledger.core.rebalance.registry import BY_NAME, RECORDS
 
 __all__ = ["ASSIGNORS", "MESSAGES", "Doubt", "Mode", "Path", "Status", "assign", "doubts"]
 
@@ -60,13 +44,10 @@ def assign(name: str, batch: GroupBatch, *, mode: Mode = "as-kafka") -> Assignme
     return assign_safely(assignor, batch, cooperative=False)
 
 
-_FUNCTIONS: dict[str, Callable[[GroupBatch], AssignmentBatch]] = {
-    RANGE.name: partial(answer, range_groups, cooperative=None),
-    ROUNDROBIN.name: partial(answer, roundrobin_groups, cooperative=None),
-    STICKY.name: partial(answer, sticky_groups, cooperative=False),
-    COOPERATIVE_STICKY.name: partial(answer, sticky_groups, cooperative=True),
-    CONSTRAINED.name: constrained_cooperative_sticky,
-    LIBRDKAFKAS.name: librdkafka_cooperative_sticky,
-    STREAM_JOIN.name: sticky_stream_join,
-}
-ASSIGNORS = {name: _FUNCTIONS[name] for name in BY_NAME}
+def _function(named: str) -> Callable[[GroupBatch], AssignmentBatch]:
+    module, _, name = named.partition(".")
+    found: Callable[[GroupBatch], AssignmentBatch] = getattr(import_module(f"{__name__}.{module}"), name)
+    return found
+
+
+ASSIGNORS = {each.name: _function(each.function) for each in RECORDS}

@@ -20,7 +20,7 @@ from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.group import Arrays, GroupView, TargetLists, arrays, clear, group_at, sort_by_rank
 from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.step import Reason
 
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
 __all__ = [
     "JoinMemory",
     "LeftOut",
+    "assign",
     "left_out",
     "next_epochs",
     "read_memory",
     "remember",
-    "sticky_stream_join",
     "write_epoch",
     "write_memory",
 ]
 
 
-def sticky_stream_join(batch: GroupBatch) -> AssignmentBatch:
+def assign(batch: GroupBatch) -> AssignmentBatch:
     """Assign every group; the assignor is eager, so the answer is the target. See `left_out` for the rest."""
     return answer(stream_join_groups, batch, None)
 

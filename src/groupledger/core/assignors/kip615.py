@@ -40,7 +40,7 @@ class Kip615Plan(NamedTuple):
     number: IntArray  # [partitions]
 
 
-def constrained_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
+def assign(batch: GroupBatch) -> AssignmentBatch:
     """Assign every group whose members all subscribe to the same topics; others get SUBSCRIPTIONS_DIFFER.
 
     Claims that cannot be true are ignored, as are all claims of a member whose generation is not the group's highest.

@@ -71,7 +71,7 @@ class Balance:
         self.movements.setdefault((partition[0], source, to), []).append(partition)
 
 
-def librdkafka_cooperative_sticky(batch: GroupBatch) -> AssignmentBatch:
+def assign(batch: GroupBatch) -> AssignmentBatch:
     """Return target and cooperative answer of every group; a group without members gets an empty answer."""
     lists: list[list[Partition]] = []
     for group in range(batch.groups):

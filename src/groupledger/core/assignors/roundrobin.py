@@ -8,6 +8,7 @@ import numpy as np
 
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.claims import slots, topics_by_name
 from groupledger.core.assignors.group import (
     Arrays,
@@ -21,12 +22,17 @@ from groupledger.core.assignors.group import (
 )
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
+    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
     from groupledger.core.assignors.group import TargetLists
 
 OK = int(Status.OK)
 NO_MEMBERS = int(Status.NO_MEMBERS_TO_CIRCLE)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
+
+
+def assign(batch: GroupBatch) -> AssignmentBatch:
+    """Return the answer of every group."""
+    return answer(roundrobin_groups, batch, None)
 
 
 @kernel

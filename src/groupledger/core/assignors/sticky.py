@@ -8,17 +8,28 @@ import numpy as np
 
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.constrained import constrained, plain, scratch_space
 from groupledger.core.assignors.general import general
 from groupledger.core.assignors.group import Arrays, GroupView, Path, Status, TargetLists, clear, group_at, walk_members
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray
+    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray
 
 OK = int(Status.OK)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)
 CONSTRAINED = int(Path.CONSTRAINED)
 GENERAL = int(Path.GENERAL)
+
+
+def assign(batch: GroupBatch) -> AssignmentBatch:
+    """Return the answer of every group: the target, which members take at once."""
+    return answer(sticky_groups, batch, False)
+
+
+def assign_cooperatively(batch: GroupBatch) -> AssignmentBatch:
+    """Return target and first round of every group: partitions that others still claim are withheld (KIP-429)."""
+    return answer(sticky_groups, batch, True)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Provide the public types of custom assignors, and check their answers: docs/guides/decide/write-an-assignor.md.
 
 Read `custom_group` (the types), `assignor_names` (`module:function`), `contract` (what an answer must be), then
-`calls`, `children`, `child` and `messages` (a process of its own, within limits). Called by `core.rebalance`,
+`children`, `child` and `messages` (a process of its own, within limits). Called by `core.rebalance`,
 `core.scenarios` and `core.protocol`; users import `groupledger.custom`.
 """
 

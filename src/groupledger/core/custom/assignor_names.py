@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from groupledger.core.custom.calls import Unusable
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits, Protocol
+from groupledger.core.custom.messages import Unusable
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:

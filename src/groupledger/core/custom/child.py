@@ -25,9 +25,23 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NoReturn
 
 from groupledger.core.custom import messages
-from groupledger.core.custom.calls import Unusable, call_all, call_twice, error_text, last_words, refused, shown
 from groupledger.core.custom.custom_group import CustomLimits, Group, Protocol
-from groupledger.core.custom.messages import READ, dumped, keep_end, line, parsed, read_group, write_finding
+from groupledger.core.custom.messages import (
+    READ,
+    Unusable,
+    call_all,
+    call_twice,
+    dumped,
+    error_text,
+    keep_end,
+    last_words,
+    line,
+    parsed,
+    read_group,
+    refused,
+    shown,
+    write_finding,
+)
 
 REQUESTS_ENDED = 64
 """Exit status if the requesting process has closed its pipe."""

@@ -21,9 +21,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from groupledger.core.custom import messages
-from groupledger.core.custom.calls import Finding, Unusable, last_words, printable, refused
 from groupledger.core.custom.custom_group import CustomLimits, Group, Protocol
-from groupledger.core.custom.messages import READ, keep_end, line, parsed, read_findings, write_group
+from groupledger.core.custom.messages import (
+    READ,
+    Finding,
+    Unusable,
+    keep_end,
+    last_words,
+    line,
+    parsed,
+    printable,
+    read_findings,
+    refused,
+    write_group,
+)
 
 START_SECONDS, GRACE_SECONDS = 5, 20
 """Extra time for the process beyond the limit for its code: to start; to read large groups and to clean up."""

@@ -18,7 +18,6 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.calls import Complaint, Finding, SortedPartitions, call_all, printable
 from groupledger.core.custom.custom_group import (
     Group,
     Member,
@@ -27,6 +26,7 @@ from groupledger.core.custom.custom_group import (
     cooperative_step,
     is_handed_over,
 )
+from groupledger.core.custom.messages import Complaint, Finding, SortedPartitions, call_all, printable
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray

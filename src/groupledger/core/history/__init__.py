@@ -1,7 +1,7 @@
 """Fold one group's log records into facts: snapshots, ownership changes, coverage, and the head to continue from.
 
 Read `fold_rows` (the facts), `fold` (one group, record by record), `classic` and `kip848` (each record's meaning),
-`member_payloads`, `ownership`, `writer` and `head`; `classic_kernels` is the arithmetic of classic groups over
+`members`, `ownership` and `head`; `classic_kernels` is the arithmetic of classic groups over
 columns. Called by `engine.fold_slices`, `engine.classic` and the answers that read records.
 """
 
@@ -28,7 +28,7 @@ from groupledger.core.history.fold_rows import QuarantineRow as QuarantineRow
 from groupledger.core.history.fold_rows import as_tuples as as_tuples
 from groupledger.core.history.head import decode_head as decode_head
 from groupledger.core.history.head import undecided_from as undecided_from
-from groupledger.core.history.topics import TopicChange as TopicChange
-from groupledger.core.history.topics import TopicHistory as TopicHistory
-from groupledger.core.history.topics import canonical_topic_id as canonical_topic_id
-from groupledger.core.history.writer import snapshot_id as snapshot_id
+from groupledger.core.history.ownership import snapshot_id as snapshot_id
+from groupledger.core.log.listings import TopicChange as TopicChange
+from groupledger.core.log.listings import TopicHistory as TopicHistory
+from groupledger.core.log.listings import canonical_topic_id as canonical_topic_id

@@ -21,11 +21,9 @@ from groupledger.core.history.fold_rows import (
     spans,
     topic_spans,
 )
-from groupledger.core.history.member_payloads import ReadAssignment, ReadSubscription, read_subscription
-from groupledger.core.history.members import Kip848Group
-from groupledger.core.history.ownership import HeldTopic, Ownership, OwnershipChange
-from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import Generation, HistoryWriter
+from groupledger.core.history.members import Kip848Group, ReadAssignment, ReadSubscription, read_subscription
+from groupledger.core.history.ownership import Generation, HeldTopic, HistoryWriter, Ownership, OwnershipChange
+from groupledger.core.log.listings import TopicHistory
 from groupledger.core.rebalance.findings import (
     ASSIGNED_WITHOUT_TOPICS,
     CLAIM_DIFFERS,

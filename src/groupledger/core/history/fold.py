@@ -34,9 +34,8 @@ from groupledger.core.history.fold_rows import (
 )
 from groupledger.core.history.head import decode_head, encode_head
 from groupledger.core.history.kip848 import FIRST_EPOCH, fold_kip848, fold_kip848_tombstone, mark_hole
-from groupledger.core.history.ownership import Ownership, OwnershipChange
-from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import STEP_MEMBERS, GroupState, HistoryWriter
+from groupledger.core.history.ownership import STEP_MEMBERS, GroupState, HistoryWriter, Ownership, OwnershipChange
+from groupledger.core.log.listings import TopicHistory
 from groupledger.core.rebalance.findings import OFFSET_REWRITTEN
 from groupledger.core.wire.codec import DecodeFault, Memo
 from groupledger.core.wire.offsets_log import (
@@ -201,7 +200,10 @@ class Fold:
         """Of records at one offset the one with the least timestamp, then key, then value: arrival does not matter."""
         if len(rows) == 1:
             return rows[0]
-        kept, *others = sorted(rows, key=_content)
+        kept, *others = sorted(
+            rows,
+            key=lambda row: (row.timestamp_ms, row.key or b"", row.value is not None, row.value or b"", not row.known),
+        )
         seen = {kept[3:5]}
         for row in others:
             if row[3:5] in seen:
@@ -310,10 +312,6 @@ class Fold:
 def other_group(named: str, expected: str | None) -> str:
     """Return the message of OTHER_GROUP."""
     return f"key names group {named!r}; expected {expected!r}: the read mixed groups"
-
-
-def _content(row: LogRow) -> tuple[int, bytes, bool, bytes, bool]:
-    return row.timestamp_ms, row.key or b"", row.value is not None, row.value or b"", not row.known
 
 
 # Online conversions (KIP-848): a classic group continues as a consumer group, or back, and no member leaves it.

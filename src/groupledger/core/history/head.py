@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import UnionType
-from typing import Any
+from typing import Any, NamedTuple
 
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.history.fold_rows import KINDS, Assignment, GroupType, LogRow, Role
 from groupledger.core.history.members import (
@@ -28,11 +30,11 @@ from groupledger.core.history.members import (
     read_target,
     read_topology,
 )
-from groupledger.core.history.ownership import Ownership
-from groupledger.core.history.topics import TopicHistory
-from groupledger.core.history.writer import Generation, GroupState
-from groupledger.core.wire.offsets_log import decode_value
-from groupledger.core.wire.records import RegularExpression, StreamsTopology
+from groupledger.core.history.ownership import Generation, GroupState, Ownership
+from groupledger.core.log.listings import TopicHistory
+from groupledger.core.wire.codec import DecodeFault
+from groupledger.core.wire.offsets_log import LogRecord, decode, decode_value
+from groupledger.core.wire.records import GroupMetadata, OffsetCommit, RegularExpression, StreamsTopology
 
 HEAD_VERSION = 1
 
@@ -107,7 +109,10 @@ def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
     undecided = document.pop("undecided", ())
     state = GroupState(**document)
     state.undecided = tuple(_restored_record(state.log_partition, row) for row in undecided)
-    state.ownership = _restored_ownership(held)
+    state.ownership = Ownership()
+    for member_id, since, owned in held:
+        assignment = tuple((topic_id, name, tuple(partitions)) for topic_id, name, partitions in owned)
+        state.ownership.restore(member_id, since, assignment)
     state.generation = _restored_generation(generation)
     state.kip848 = None if kip848 is None else _restored_kip848(kip848, GroupType(state.group_type or ""), topics)
     return state
@@ -146,14 +151,6 @@ def _generation(generation: Generation) -> dict[str, object]:
         "timestamp_ms": generation.timestamp_ms,
         "members": [list(member) for member in generation.members.items()],
     }
-
-
-def _restored_ownership(held: list[list[Any]]) -> Ownership:
-    ownership = Ownership()
-    for member_id, since, topics in held:
-        assignment: Assignment = tuple((topic_id, name, tuple(partitions)) for topic_id, name, partitions in topics)
-        ownership.restore(member_id, since, assignment)
-    return ownership
 
 
 def _raw_record(row: LogRow) -> list[int | str | None]:
@@ -231,3 +228,65 @@ def _values(
         if not isinstance(value, shape):
             raise TypeError(f"{kind} decodes to {type(value).__name__}; expected {shape}")
         yield key, raw, value
+
+
+# What a group's raw records say beside its snapshots: committed offsets, and how long members may take.
+
+
+class CommittedOffset(NamedTuple):
+    """A committed offset as the log has it (OffsetCommitKey, OffsetCommitValue); no `offset`: it was deleted.
+
+    `log_offset` is its place among all records of the group. The log does not say which member sent it.
+    """
+
+    log_offset: int
+    at_ms: int
+    partition: TopicPartition
+    offset: int | None
+    topic_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLog:
+    """Committed offsets in order of position; by member id the rebalance timeout of members of a classic group."""
+
+    commits: tuple[CommittedOffset, ...]
+    rebalance_timeout_ms: Mapping[str, int]
+
+    @property
+    def topics(self) -> dict[str, str]:
+        """Names of topics by topic id, as far as commits have both."""
+        return {each.topic_id: each.partition.topic for each in self.commits if each.topic_id is not None}
+
+    def by_partition(self) -> dict[TopicPartition, list[CommittedOffset]]:
+        """Return the commits of each partition, in order of position."""
+        found: dict[TopicPartition, list[CommittedOffset]] = {}
+        for each in self.commits:
+            found.setdefault(each.partition, []).append(each)
+        return found
+
+
+def read_group_log(rows: Iterable[LogRow]) -> RecordedLog:
+    """Read the records of one group, in any order. What does not decode is left out."""
+    commits: dict[int, CommittedOffset] = {}
+    timeouts: dict[str, int] = {}
+    for row in sorted(rows, key=lambda row: row.offset):
+        try:
+            record = decode(row.key, row.value)
+        except DecodeFault:
+            continue
+        if isinstance(record.value, GroupMetadata):
+            for member in record.value.members:
+                wait = member.rebalance_timeout
+                timeouts[member.member_id] = member.session_timeout if wait is None else wait
+        elif "partition" in record.key.fields:
+            commits.setdefault(row.offset, _committed(row, record))
+    return RecordedLog(tuple(commits.values()), timeouts)
+
+
+def _committed(row: LogRow, record: LogRecord) -> CommittedOffset:
+    named = TopicPartition(str(record.key.fields["topic"]), int(str(record.key.fields["partition"])))
+    value = record.value if isinstance(record.value, OffsetCommit) else None
+    if value is None:
+        return CommittedOffset(row.offset, row.timestamp_ms, named, None)
+    return CommittedOffset(row.offset, row.timestamp_ms, named, value.offset, value.topic_id)

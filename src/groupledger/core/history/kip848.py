@@ -37,7 +37,7 @@ from groupledger.core.history.members import (
     read_topology,
     unresolved,
 )
-from groupledger.core.history.writer import TARGETS_SKIPPED, HistoryWriter
+from groupledger.core.history.ownership import TARGETS_SKIPPED, HistoryWriter
 from groupledger.core.wire.offsets_log import LogKey
 from groupledger.core.wire.records import (
     ConsumerGroupMetadata,

@@ -7,16 +7,16 @@ OTHER_TOPIC, or `CODE: message`. It never raises, whatever the bytes are.
 from __future__ import annotations
 
 import binascii
+import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import MOMENT, OFFSET, PARTITION, PARTITION_COUNT, RECORD_TIME, NumberRange
-from groupledger.core.log.layouts import REQUIRED, VALUE_NAMES, hint_for_line, layout_of_line, value_at
+from groupledger.core.faults import Code, Fault
 
 # Parse exactly one JSON object from one line: no second value, no duplicate key, no NaN, no broken UTF-8.
 
@@ -114,7 +114,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_float=Fraction, parse
 
 # Parse a record of `__consumer_offsets` from a line: partition, offset, timestamp (ms), base64 key and value, or null.
 #
-# The names may differ (`core.log.layouts`), and the timestamp may be a date and time with its zone, as Spark writes
+# The names may differ (`core.log.lines`), and the timestamp may be a date and time with its zone, as Spark writes
 # it.
 
 TOPIC = "__consumer_offsets"
@@ -406,3 +406,226 @@ def expected_bytes(value: Any) -> str:
         lost = "not as text, in which bytes are lost (Spark: base64(key) for CAST(key AS STRING); rpk: %k{base64}"
         return f"{_BASE64}, {lost} %v{{base64}}; kcat has no such format: {CLUSTER})"
     return f"{_BASE64}, or null"
+
+
+# Map the columns of a table, or the keys of a line, to the fields of a record of `__consumer_offsets`.
+#
+# Names that the configuration does not give are searched among those that Spark's Kafka source and common sinks write.
+# A name with dots is a column of that name, or a field in a struct.
+
+FIELDS = ("partition", "offset", "timestamp", "key", "value", "topic")
+REQUIRED = FIELDS[:-1]
+"""All except the topic: a table without a topic column holds only `__consumer_offsets`."""
+
+_PLACED = ("kafka_{}", "_kafka_metadata_{}", "_kafka_metadata.{}", "metadata.{}")
+"""Names that users commonly choose for Kafka Connect's InsertField, those of Iceberg's KafkaMetadataTransform (flat
+and nested), and of the envelope of the Lenses sinks."""
+_CONTENT = ("kafka_{}",)
+_KNOWN = {
+    field: tuple(form.format(field) for form in ("{}", *(_CONTENT if field in ("key", "value") else _PLACED)))
+    for field in FIELDS
+}
+_ALIKE = {
+    "partition": ("partition", "part"),
+    "timestamp": ("timestamp", "ts", "time"),
+    "value": ("value", "payload", "body", "message", "content"),
+}
+"""Parts of names that make a column a candidate for a field."""
+VALUE_NAMES = _ALIKE["value"][1:]
+_NAMES_SHOWN = 30
+
+
+def columns_of(given: Mapping[str, str], there: Collection[str]) -> dict[str, str]:
+    """Map each field to its column: as configured, else a known name; the topic may be missing.
+
+    Raises Fault FOREIGN_SCHEMA if a column does not exist, or if a field has no known column or several.
+    """
+    for field, name in given.items():
+        if name not in there:
+            near = difflib.get_close_matches(name, there, n=1)
+            hint = f" did you mean {near[0]}?" if near else ""
+            raise _foreign(f"column {name} (columns.{field}) is missing;{hint} {_listed(there)}")
+    plain = all(field in there or field in given for field in REQUIRED)
+    found = {field: [given[field]] if field in given else _known(field, there, plain=plain) for field in FIELDS}
+    unclear = [field for field, names in found.items() if len(names) > 1 or (not names and field in REQUIRED)]
+    if unclear:
+        first = unclear[0]
+        what = f"column {first} is {' or '.join(found[first]) or 'missing'}; {_listed(there)}"
+        proposed = ", ".join(f"{field}: {_proposed(field, found[field], there)}" for field in unclear)
+        raise _foreign(f"{what}; say in its source which it is: columns: {{{proposed}}}")
+    return {field: names[0] for field, names in found.items() if names}
+
+
+def layout_of_line(given: Mapping[str, str], line: Mapping[str, Any]) -> dict[str, str]:
+    """Map fields to keys of one JSON object, as `columns_of`; a field with no known key, or several, keeps its name."""
+    if "offset" in line and "partition" in line:
+        return {field: given.get(field, field) for field in FIELDS}
+    known = {field: _known(field, set(_names(line)), plain=False) for field in FIELDS}
+    return {field: given.get(field, names[0] if len(names) == 1 else field) for field, names in known.items()}
+
+
+def hint_for_line(given: Mapping[str, str], line: Mapping[str, Any]) -> str:
+    """Return what to configure for a line without all fields: `columns: {timestamp: ts, value: payload}`."""
+    try:
+        columns_of(given, _names(line))
+    except Fault as fault:
+        return fault.message
+    return _listed(_names(line))
+
+
+def _names(line: Mapping[str, Any]) -> list[str]:
+    """Return the keys of a line, and those of objects in it."""
+    return [*line, *(f"{name}.{field}" for name, inner in line.items() if type(inner) is dict for field in inner)]
+
+
+def value_at(line: Mapping[str, Any], name: str) -> Any:
+    """Return the value of a key, or of a key in a nested object; None if absent."""
+    if name in line:
+        return line[name]
+    for at, sign in enumerate(name):
+        if sign == "." and type(inner := line.get(name[:at])) is dict:
+            found = value_at(inner, name[at + 1 :])
+            if found is not None:
+                return found
+    return None
+
+
+def _known(field: str, there: Collection[str], *, plain: bool) -> list[str]:
+    if plain and field in there:
+        return [field]
+    return [name for name in _KNOWN[field] if name in there]
+
+
+def _proposed(field: str, known: list[str], there: Collection[str]) -> str:
+    """Return the likeliest column, or three dots if there is none."""
+    if known:
+        return known[0]
+    for word in _ALIKE.get(field, (field,)):
+        alike = [name for name in there if word in name.rsplit(".", 1)[-1].lower()]
+        if alike:
+            return min(alike, key=lambda name: (len(name), name))
+    return "..."
+
+
+def _listed(there: Collection[str]) -> str:
+    names = list(there)
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"it has {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "it has no columns"
+
+
+def _foreign(message: str) -> Fault:
+    return Fault("FOREIGN_SCHEMA", message)
+
+
+# Declare the codes of rejected lines, rows, snapshots and groups; the decoders declare their own.
+#
+# The others are `wire.faults.DecodeCode` and `segments.damage.SegmentCode`; docs/guides/decide/write-an-assignor.md has
+# those of custom assignors. A test compares the codes with the source; docs/reference/codes.md is generated from them.
+
+
+class LineCode(Code):
+    """Why a line or a row of the log, or of a topic listing, cannot be used."""
+
+    MALFORMED_LINE = "MALFORMED_LINE", "a line that is not exactly one JSON object"
+    BAD_PARTITION = "BAD_PARTITION", "a partition outside its range"
+    BAD_OFFSET = "BAD_OFFSET", "an offset outside its range"
+    BAD_TIMESTAMP = "BAD_TIMESTAMP", "a timestamp outside its range, or no time at all"
+    BAD_BASE64 = "BAD_BASE64", "a key or value that is not base64"
+    BAD_TOPIC = "BAD_TOPIC", "a topic that is no text, or an empty name in a listing"
+    BAD_MOMENT = "BAD_MOMENT", "the time of a topic listing is outside its range"
+    BAD_PARTITION_COUNT = "BAD_PARTITION_COUNT", "the partition count of a topic is no number, or outside its range"
+    BAD_TOPIC_ID = "BAD_TOPIC_ID", "the id of a topic is neither a text nor null"
+    BAD_RACKS = "BAD_RACKS", "the racks of a topic are no list, or not one for each partition"
+    NO_POSITION = "NO_POSITION", "a line of Kafka's group metadata formatter, which prints no partition and offset"
+    OTHER_TOOL = "OTHER_TOOL", "a line that another tool printed, without the record: kafka-dump-log, for one"
+    RECORD_TOO_LARGE = "RECORD_TOO_LARGE", "a record with a value above `limits.max_record_bytes`"
+
+
+class SnapshotCode(Code):
+    """Why a snapshot of a user's own tables cannot be used, with all its rows."""
+
+    BAD_VALUE = "BAD_VALUE", "a value that is not of the column's type or range"
+    MISSING_VALUE = "MISSING_VALUE", "a required column is null"
+    NO_GROUP_ROW = "NO_GROUP_ROW", "member rows without a group row"
+    NO_MEMBERS = "NO_MEMBERS", "no member row for a group that is not empty"
+    MEMBER_COUNT = "MEMBER_COUNT", "another number of member rows than the group row says"
+    SNAPSHOT_TWICE = "SNAPSHOT_TWICE", "a snapshot id in more than one group row"
+    POSITION_TWICE = "POSITION_TWICE", "an offset in more than one snapshot of a group"
+    PLACE_TWICE = "PLACE_TWICE", "two members in one place of the order"
+    BAD_MEMBER_ORDER = "BAD_MEMBER_ORDER", "a place of the order below 0"
+    NEGATIVE_PARTITION = "NEGATIVE_PARTITION", "a member with a partition below 0"
+    CLAIMS_OVER_LIMIT = "CLAIMS_OVER_LIMIT", "members claim more partitions than `limits.max_partitions_per_group`"
+
+
+class GroupCode(Code):
+    """Why a group, or one record of it, is not folded or not computed."""
+
+    OTHER_GROUP = "OTHER_GROUP", "a record whose key names another group: the read mixed groups"
+    OTHER_LOG_PARTITION = "OTHER_LOG_PARTITION", "a record in another log partition than the others of its group"
+    MEMBER_TWICE = "MEMBER_TWICE", "a member stands twice in a snapshot"
+    ID_OVER_LIMIT = "ID_OVER_LIMIT", "a group or member id longer than `limits.max_id_bytes`"
+    MEMBERS_OVER_LIMIT = "MEMBERS_OVER_LIMIT", "more members than `limits.max_members_per_group`"
+    TOPIC_TWICE = "TOPIC_TWICE", "a topic stands twice among topics, with other partition counts or racks"
+    PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT", "more partitions than `limits.max_partitions_per_group`"
+    NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT", "a topic listing has a partition count below 0"
+
+
+class ScenarioCode(Code):
+    """Why a scenario of `groupledger solve` has no result; Kafka's own failures are named after its exceptions."""
+
+    BAD_JSON = "BAD_JSON", "a line that is no JSON"
+    BAD_SCENARIO = "BAD_SCENARIO", "a line that is not of the form of a scenario"
+    UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR", "an assignor that is neither one of ours nor a custom one that was named"
+    NO_ANSWER = "NO_ANSWER", "an assignor that leaves its answer to chance, or one that is not modelled with racks"
+    BAD_GROUP = "BAD_GROUP", "a group of the KIP-848 protocol that cannot be"
+    BAD_USER_DATA = "BAD_USER_DATA", "user data of sticky-stream-join that are not KIP-315's"
+
+
+class RecordStandsCode(Code):
+    """Why a state is `NOT_RECOMPUTED`: its record is kept, and nothing is wrong with it."""
+
+    UNKNOWN_ASSIGNOR = (
+        "UNKNOWN_ASSIGNOR",
+        "Kafka has no assignor of this name; `assign.overrides` can name a custom one",
+    )
+    NO_ASSIGNOR = "NO_ASSIGNOR", "the record names no assignor"
+    OTHER_PROTOCOL_TYPE = "OTHER_PROTOCOL_TYPE", "no group of consumers, such as one of Kafka Connect"
+    OTHER_GROUP_TYPE = "OTHER_GROUP_TYPE", "a share or streams group, whose assignors are not recomputed"
+
+
+# Define the range of each number in a source: a row beyond it is rejected before anything computes with it.
+#
+# Times are in milliseconds since 1970. The latest is a day before the end of the year 9999: Python's `datetime` ends
+# there, and a time zone may add a day. A record without a timestamp has -1 in Kafka: it is kept, as that moment.
+
+
+@dataclass(frozen=True, slots=True)
+class NumberRange:
+    """A range of whole numbers, both ends included, and its description in words."""
+
+    least: int
+    most: int
+    unit: str = "a whole number"
+
+    @property
+    def words(self) -> str:
+        """Describe the range: `a whole number, 0 to 2147483647`."""
+        return f"{self.unit}, {self.least} to {self.most}"
+
+    def holds(self, value: object) -> bool:
+        """Return whether the value is a whole number in the range; a boolean is not."""
+        return type(value) is int and self.least <= value <= self.most
+
+
+LATEST_MS = 253_402_214_399_999
+NO_TIMESTAMP = -1
+
+INT32 = NumberRange(-(2**31), 2**31 - 1)
+PARTITION = NumberRange(0, 2**31 - 1)
+PARTITION_COUNT = NumberRange(0, 2**31 - 1)
+OFFSET = NumberRange(0, 2**63 - 2)  # the offset after the last one must be a number, too
+RECORD_TIME = NumberRange(NO_TIMESTAMP, LATEST_MS, "milliseconds since 1970")
+MOMENT = NumberRange(0, LATEST_MS, "milliseconds since 1970")
+
+MOST_RACKED_PARTITIONS = 100_000
+"""A topic with more partitions has no racks: a listing's one rack would be repeated for each partition."""

@@ -2,29 +2,164 @@
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.assignor_names import SOLVED_ALONE, CustomAssignor
-from groupledger.core.custom.custom_group import Protocol, TopicPartition
-from groupledger.core.faults import Fault, expected_one_of
+import numpy as np
+
+from groupledger.core.arrays.java_orders import hash_texts, map_order
+from groupledger.core.arrays.kernels import run
+from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Call, Callback, Seat, Subscription
-from groupledger.core.protocol.client_library import algorithm_of, habits_of, require_played
-from groupledger.core.protocol.compatibility import SUPPORTED, protocol_of
-from groupledger.core.protocol.consumer import Consumer, PartitionCounts, Reaction
-from groupledger.core.protocol.coordinator import Coordinator, Registered
-from groupledger.core.protocol.event_refusals import BAD_EVENT, require_topic_names
+from groupledger.core.protocol.consumer import Call, Callback, Consumer, PartitionCounts, Reaction, Seat, Subscription
 from groupledger.core.protocol.events import RecordedSeat
-from groupledger.core.protocol.leader import MissingTopics, Plan, Question, ThreeSets
+from groupledger.core.protocol.leader import MissingTopics, PartitionsByMember, Plan, Question, ThreeSets, algorithm_of
 from groupledger.core.protocol.settlement import MemberRound, Round
 from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
-from groupledger.core.protocol.topic_patterns import require_pattern
 from groupledger.core.rebalance.step import Form
+
+# The broker's side of a classic group: who has a seat, which generation it is, which assignor and leader are chosen.
+#
+# It never looks into a subscription (KIP-792: the metadata is read by the leader alone).
+
+
+@dataclass(slots=True)
+class Registered:
+    """A member as the coordinator knows it; `subscription` is what it last sent."""
+
+    process: str
+    member_id: str
+    assignors: tuple[str, ...]
+    subscription: Subscription
+    group_instance_id: str | None
+
+
+@dataclass(slots=True)
+class Coordinator:
+    """One group. `given` is the assignment of the current generation, by member id.
+
+    `known_ids`: member ids that processes had in reality, in order; they decide ties, as in Kafka.
+    """
+
+    members: dict[str, Registered] = field(default_factory=dict)  # in the order in which they got their seats
+    generation: int = 0
+    assignor: str | None = None
+    leader: str | None = None
+    given: PartitionsByMember = field(default_factory=dict)
+    rebalancing: bool = False
+    known_ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    changes: int = 0  # of the seats
+    _ids: Counter[str] = field(default_factory=Counter)
+
+    def new_member_id(self, process: str) -> str:
+        """`name-1`, `name-2`: a further one each time a process comes without; `known_ids` before these."""
+        known = self.known_ids.get(process, ())
+        while True:
+            self._ids[process] += 1
+            number = self._ids[process]
+            found = known[number - 1] if number <= len(known) else f"{process}-{number}"
+            if found not in self.members:  # a recorded member may have any id
+                return found
+
+    def adopt_ids(self, other: Coordinator) -> None:
+        """Continue the numbering of processes from another coordinator of the group."""
+        self._ids = other._ids
+
+    def require_common_assignor(self, process: str, assignors: tuple[str, ...]) -> None:
+        """Raise Fault("INCONSISTENT_GROUP_PROTOCOL") where a newcomer has no assignor that all others have."""
+        others = [each.assignors for each in self.members.values() if each.process != process]
+        common = set(assignors).intersection(*map(set, others))
+        if not common:
+            listed = "; ".join(sorted({", ".join(each) for each in others}))
+            message = f"{process} lists {', '.join(assignors)}; expected one that all members list ({listed})"
+            raise Fault("INCONSISTENT_GROUP_PROTOCOL", message)
+
+    def seat(self, member: Registered) -> None:
+        """Take a JoinGroup: a new seat, or what a member says now; its seat keeps its place.
+
+        The first to be seated leads, as in Kafka: the first member of the response may have come later.
+        """
+        self.members[member.member_id] = member
+        self.leader = self.leader or member.member_id
+        self.changes += 1
+
+    def seat_recorded(self, member: Registered, seat: RecordedSeat) -> None:
+        """Take a member of the current generation as it was recorded."""
+        self.seat(member)
+        if seat.leads:
+            self.leader = member.member_id
+        self.given = {**self.given, member.member_id: seat.assigned}
+        self.assignor = choose_assignor([each.assignors for each in self.members_in_join_order()])
+
+    def remove(self, member_id: str) -> None:
+        """Remove a member that left or expired: the others rebalance. If it led, the first of those who stay leads."""
+        if self.members.pop(member_id, None) is not None:
+            self.rebalancing = True
+            self.changes += 1
+        if self.leader == member_id:
+            self.leader = next((each.member_id for each in self.members_in_join_order()), None)
+
+    def static_seat(self, group_instance_id: str | None) -> Registered | None:
+        """Return the seat of a static member by its instance id."""
+        found = (each for each in self.members.values() if each.group_instance_id == group_instance_id)
+        return None if group_instance_id is None else next(found, None)
+
+    def replace(self, old: str, member: Registered) -> None:
+        """Give a static member a new id: same generation, same assignment, the leader stays the leader."""
+        self.members = {
+            member.member_id if member_id == old else member_id: member if member_id == old else each
+            for member_id, each in self.members.items()
+        }
+        self.given = {member.member_id if member_id == old else member_id: g for member_id, g in self.given.items()}
+        self.leader = member.member_id if self.leader == old else self.leader
+        self.changes += 1
+
+    def start_generation(self, joined: Iterable[str]) -> None:
+        """All have joined: the next generation and its assignor; `joined` are those that just did.
+
+        The leader leads on; one that did not join is followed by the first of those that did.
+        """
+        self.generation += 1
+        self.rebalancing = False
+        self.given = {}
+        self.assignor = choose_assignor([each.assignors for each in self.members_in_join_order()])
+        present = set(joined)
+        if self.leader not in present:
+            self.leader = next(
+                (each.member_id for each in self.members_in_join_order() if each.member_id in present), self.leader
+            )
+
+    def members_in_join_order(self) -> list[Registered]:
+        """Members in the order of the JoinGroup response: as Java's hash map of member ids is walked."""
+        return [self.members[each] for each in _walked(tuple(self.members))]
+
+
+def choose_assignor(listed: list[tuple[str, ...]]) -> str | None:
+    """Each member votes for the first of its assignors that all members list.
+
+    Of equals the first in the order of Java's hash map of their names, as in Kafka's `selectProtocol`.
+    """
+    if not listed:
+        return None
+    common = set(listed[0]).intersection(*map(set, listed))
+    votes = Counter(next(each for each in assignors if each in common) for assignors in listed if common)
+    return max(_walked(tuple(votes)), key=lambda each: votes[each], default=None)
+
+
+@functools.lru_cache(maxsize=256)
+def _walked(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Keys of a Java hash map, put in this order, as the map is walked. A group asks again each round."""
+    order = np.arange(len(texts), dtype=np.int32)
+    run(map_order, hash_texts(texts), order, len(texts), cells=len(texts))
+    return tuple(texts[at] for at in order.tolist())
+
+
+# The group, and its processes.
 
 NOBODY = Plan({}, {}, ThreeSets())
 
@@ -87,10 +222,6 @@ class ClassicGroup(SimulatedGroup[P]):
         """Return whether a process runs and is a member."""
         return process.runs and process.member_id in self.coordinator.members
 
-    def open(self, name: str) -> P:
-        """Return the process of this name; raise Fault(BAD_EVENT) unless it runs or is paused."""
-        return self.process_of(name)
-
     def is_known(self, process: P) -> bool:
         """Return whether the group's metadata has the topics that a process subscribes to."""
         return True
@@ -123,6 +254,49 @@ class ClassicGroup(SimulatedGroup[P]):
             self.planned_view = process.consumer.view
         self.begin_recorded(process, seat.assigned)
 
+    def undone(self, process: P, sent: Subscription, leads: bool) -> bool:
+        """Return whether a static member that took its seat back has to join, in the form `kip` (decision 0032).
+
+        It led, and the topics are no longer those of the assignment; or what its predecessor had claimed (`sent`) is to
+        go to another, who waits for it to be revoked.
+        """
+        unseen = leads and self.planned_view != process.consumer.view
+        return self.form is Form.KIP and (unseen or not process.consumer.owned.issuperset(sent.owned))
+
+    def subscribe(self, process: P, topics: tuple[str, ...], *, known: bool) -> None:
+        """Subscribe to other topics."""
+        self.react(process, c.change_subscription(process.consumer, topics, known=known))
+
+    def set_partitions(self, topic: str, partitions: int) -> None:
+        """Make a topic, or give it more partitions."""
+        self.change_topics({**self.topics, topic: partitions})
+        self._announce(topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic."""
+        self.change_topics({name: count for name, count in self.topics.items() if name != topic})
+        self._announce(topic)
+
+    def _announce(self, topic: str) -> None:
+        """Let clients learn of a topic: of a group in which a member subscribes to it, and those with a pattern."""
+        known = any(topic in each.consumer.topics for each in self.processes.values() if self.is_known(each))
+        for process in self.processes.values():
+            if known or process.consumer.subscribes(topic):
+                self.learn(process)
+
+    def led(self, whose: str) -> ClassicGroup[P]:
+        """Return the group: its leader assigns by its metadata."""
+        return self
+
+    def refresh(self, process: P) -> None:
+        """Let a process whose metadata was frozen learn of the topics that there are."""
+        process.frozen = False
+        self.learn(process)
+
+    def lose_assignment(self, name: str) -> None:
+        """Let a process never look at its next assignment."""
+        self.process_of(name).loses = True
+
 
 def seats_of(coordinator: Coordinator) -> tuple[Seat, ...]:
     """Return the members as the coordinator sends them to their leader."""
@@ -149,107 +323,3 @@ def member_round(
     target, assigned = (each.get(member_id, ()) for each in (plan.target, plan.assigned))
     row = process.name, member_id, process.consumer.protocol, owned, target, assigned
     return MemberRound(*row, *done, *times_ms)
-
-
-# Events that rounds and a clock apply alike; each kind of group adds what only it does.
-
-EventTable = dict[type[e.Event], Callable[[Any, Any], Any]]
-"""What applies an event of each kind to a group; in a group with a clock some give questions of a leader."""
-
-
-def new_consumer(
-    settings: e.Join, topics: c.PartitionCounts, form: Form, custom: Mapping[str, CustomAssignor]
-) -> c.Consumer:
-    """Return the consumer of a classic process that starts; raise Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
-    if not settings.assignors:
-        expected = "at least one, as Kafka's partition.assignment.strategy has it"
-        raise Fault(BAD_EVENT, f"{settings.member!r} lists no assignor; expected {expected}")
-    if settings.topic_regex is not None:
-        require_pattern(settings.member, settings.topic_regex, settings.topics)
-    supported = [_supported(custom, each) for each in settings.assignors]
-    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
-    consumer = c.Consumer(
-        protocol,
-        settings.topics,
-        topics,
-        settings.byte_code,
-        form,
-        habits=habits_of(settings.library, form),
-        pattern=settings.topic_regex,
-    )
-    return c.look(consumer, topics)
-
-
-def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[Protocol]:
-    if assignor in custom:
-        return custom[assignor].supported_protocols
-    require_played(assignor)
-    if assignor not in ASSIGNORS:
-        expected = expected_one_of(assignor, [*ASSIGNORS, *custom])
-        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; {expected}; {SOLVED_ALONE}")
-    return SUPPORTED[assignor]
-
-
-def _subscribe(group: ClassicGroup[Any], event: e.Subscribe) -> None:
-    require_topic_names(event.topics)
-    process = group.running(event.member, "subscribe")
-    group.react(process, c.change_subscription(process.consumer, event.topics, known=event.known))
-
-
-def _set_partitions(group: ClassicGroup[Any], event: e.SetPartitions) -> None:
-    require_topic_names([event.topic])
-    group.change_topics({**group.topics, event.topic: event.partitions})
-    _announce(group, event.topic)
-
-
-def _delete_topic(group: ClassicGroup[Any], event: e.DeleteTopic) -> None:
-    group.change_topics({topic: count for topic, count in group.topics.items() if topic != event.topic})
-    _announce(group, event.topic)
-
-
-def _announce(group: ClassicGroup[Any], topic: str) -> None:
-    """Let clients learn of a topic: those of a group in which a member subscribes to it, and those with a pattern."""
-    known = any(topic in each.consumer.topics for each in group.processes.values() if group.is_known(each))
-    for process in group.processes.values():
-        if known or process.consumer.subscribes(topic):
-            group.learn(process)
-
-
-def _freeze(group: ClassicGroup[Any], event: e.FreezeMetadata) -> None:
-    group.open(event.member).freeze(event.rounds)
-
-
-def _refresh(group: ClassicGroup[Any], event: e.RefreshMetadata) -> None:
-    process = group.open(event.member)
-    process.frozen = False
-    group.learn(process)
-
-
-def _miss(group: ClassicGroup[Any], event: e.MissAssignment) -> None:
-    group.open(event.member).misses = 1 + event.after
-
-
-def _lose(group: ClassicGroup[Any], event: e.LoseAssignment) -> None:
-    group.open(event.member).loses = True
-
-
-def _miss_topic(group: ClassicGroup[Any], event: e.MissTopic) -> None:
-    require_topic_names([event.topic])
-    group.missing.miss(event.topic, event.rounds)
-
-
-def wait(group: object, event: e.Wait) -> None:
-    """Do nothing: the time has passed already."""
-
-
-CLASSIC_EVENTS: EventTable = {
-    e.Subscribe: _subscribe,
-    e.SetPartitions: _set_partitions,
-    e.DeleteTopic: _delete_topic,
-    e.FreezeMetadata: _freeze,
-    e.RefreshMetadata: _refresh,
-    e.MissAssignment: _miss,
-    e.LoseAssignment: _lose,
-    e.MissTopic: _miss_topic,
-    e.Wait: wait,
-}

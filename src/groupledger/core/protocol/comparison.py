@@ -7,7 +7,7 @@ cooperative-sticky two rounds, two moves and two revocations.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -15,17 +15,14 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback, Times
-from groupledger.core.protocol.client_library import BAD_CLIENT, ClientLibrary, require_assignors
-from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
-from groupledger.core.protocol.consumer_group.group_settings import (
+from groupledger.core.protocol.compatibility import BAD_CLIENT, LIBRARIES, ByteCode, ClientLibrary, require_assignors
+from groupledger.core.protocol.consumer import Callback, Times
+from groupledger.core.protocol.consumer_group.consumer_state import (
     ConsumerGroupSettings,
     StreamsGroupSettings,
     SubtopologyTopics,
 )
-from groupledger.core.protocol.script import Script
-from groupledger.core.protocol.script_json import NAMES
-from groupledger.core.protocol.settings_json import (
+from groupledger.core.protocol.script import (
     KINDS,
     MEMBERS,
     OF_GROUP,
@@ -33,6 +30,7 @@ from groupledger.core.protocol.settings_json import (
     STREAMS,
     TOPOLOGY,
     GroupKind,
+    Script,
     kind_of,
     read_settings,
     read_times,
@@ -40,8 +38,8 @@ from groupledger.core.protocol.settings_json import (
     write_times,
     write_topology,
 )
-from groupledger.core.protocol.settlement import Settlement
-from groupledger.core.protocol.simulated_ownership import Read
+from groupledger.core.protocol.script_json import NAMES
+from groupledger.core.protocol.settlement import Read, Settlement
 from groupledger.core.protocol.simulator import simulate_all
 
 
@@ -153,7 +151,13 @@ def compare(
 
     `timeline`: tell who consumed what when, too.
     """
-    asked = [_changed(script, variant) for _, script in scripts for variant in variants]
+    asked: list[Script | Fault] = []
+    for _, script in scripts:
+        for variant in variants:
+            try:
+                asked.append(changed(script, variant))
+            except Fault as fault:
+                asked.append(fault)
     played = iter(simulate_all([each for each in asked if isinstance(each, Script)], custom))
     results = [each if isinstance(each, Fault) else next(played) for each in asked]
     found = []
@@ -164,13 +168,6 @@ def compare(
         rows = [(_compared(one, result, events, from_ms), result) for one, result in known]
         found.append(ComparedScript(name, tuple(_with_timeline(*row) if timeline else row[0] for row in rows)))
     return tuple(found)
-
-
-def _changed(script: Script, variant: Variant) -> Script | Fault:
-    try:
-        return changed(script, variant)
-    except Fault as fault:
-        return fault
 
 
 def _compared(variant: Variant, result: list[Settlement] | Fault, events: int, from_ms: int) -> ComparedVariant:
@@ -297,25 +294,13 @@ def _more(read: Read, now: Mapping[TopicPartition, int], before: Mapping[TopicPa
     return sum(now.get(each, 0) - before.get(each, 0) for each in read.ends)
 
 
-def _total(rows: Iterable[EventCost], double_owners: int) -> Cost:
-    found = [row.cost for row in rows]
-    return Cost(
-        rounds=_sum(each.rounds for each in found),
-        moves=_sum(each.moves for each in found),
-        revoked=_sum(each.revoked for each in found),
-        lost=_sum(each.lost for each in found),
-        unavailable_rounds=_sum(each.unavailable_rounds for each in found),
-        unavailable_ms=sum(each.unavailable_ms for each in found),
-        read_twice=_sum(each.read_twice for each in found),
-        never_read=_sum(each.never_read for each in found),
-        double_owners=double_owners,
-    )
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """Of those that were counted; None: nothing was."""
-    known = [each for each in counts if each is not None]
-    return sum(known) if known else None
+def _total(rows: Sequence[EventCost], double_owners: int) -> Cost:
+    """Return sums of what was counted; None: nothing was. A partition with two owners is counted once for all rows."""
+    counts: dict[str, Any] = {}
+    for name in (each.name for each in fields(Cost)):
+        known = [count for row in rows if (count := getattr(row.cost, name)) is not None]
+        counts[name] = sum(known) if known else None
+    return Cost(**counts | {"unavailable_ms": counts["unavailable_ms"] or 0, "double_owners": double_owners})
 
 
 # One script under another assignor, protocol or setting: what `groupledger simulate --compare` plays side by side.
@@ -358,8 +343,11 @@ def _read(name: str, assignors: Collection[str]) -> Variant:
     variant = Variant(name)
     for word in name.split("+"):
         key, equals, value = word.partition("=")
+        if equals and key not in SETTINGS:
+            raise Fault(BAD_VARIANT, f"{key!r} of {name!r} is no setting; expected one of {', '.join(SETTINGS)}")
         if equals:
-            variant = _with_setting(variant, key, value)
+            found = int(value) if value.isascii() and value.isdigit() else value
+            variant = replace(variant, settings={**variant.settings, key: found})
         elif word in COORDINATED and variant.coordinated is None:
             variant = replace(variant, coordinated=e.GroupProtocol(word))
         elif word in (STATIC, DYNAMIC):
@@ -376,13 +364,6 @@ def _read(name: str, assignors: Collection[str]) -> Variant:
     return variant
 
 
-def _with_setting(variant: Variant, key: str, value: str) -> Variant:
-    if key not in SETTINGS:
-        raise Fault(BAD_VARIANT, f"{key!r} of {variant.name!r} is no setting; expected one of {', '.join(SETTINGS)}")
-    found: Any = int(value) if value.isascii() and value.isdigit() else value
-    return replace(variant, settings={**variant.settings, key: found})
-
-
 def changed(script: Script, variant: Variant) -> Script:
     """Return the script under a variant. Raise Fault: BAD_VARIANT, BAD_SCRIPT for a bad value of a setting."""
     before = [_with_topics(each, script) for each in script.events]
@@ -393,7 +374,8 @@ def changed(script: Script, variant: Variant) -> Script:
         return _of_kind(replace(script, events=events), variant, kind)
     if any(each.group_protocol is e.GroupProtocol.CONSUMER for each in joins):
         return _of_consumer_group(replace(script, events=events), variant)
-    return _of_classic_group(replace(script, events=events, consumer_group=ConsumerGroupSettings()), variant)
+    _require_known(variant, (*OF_MEMBER, *OF_GROUP), "a group of classic members")
+    return _with_times(replace(script, events=events, consumer_group=ConsumerGroupSettings()), variant.settings)
 
 
 def _with_topics(event: e.Event, script: Script) -> e.Event:
@@ -434,12 +416,6 @@ def _require_library(join: e.Join, variant: Variant) -> None:
         raise Fault(BAD_CLIENT, f"{place} is a client of {join.library}, which does not speak KIP-848")
     if variant.assignor is not None:  # of its newest release: a script may put an assignor into older byte code
         require_assignors(ClientLibrary(join.library, ByteCode.KIP_792, ()), (variant.assignor,), place)
-
-
-def _of_classic_group(script: Script, variant: Variant) -> Script:
-    """With times of the variant, for all members; a script without times gets Kafka's own for what is not said."""
-    _require_known(variant, (*OF_MEMBER, *OF_GROUP), "a group of classic members")
-    return _with_times(script, variant.settings)
 
 
 def _of_consumer_group(script: Script, variant: Variant) -> Script:

@@ -11,18 +11,17 @@ import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
-from groupledger.core.arrays.group_encoding import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.safe import generations
 from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import Texts, assign_custom
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.protocol.client_api import Seat, Subscription
-from groupledger.core.protocol.client_library import CLIENTS_EAGER
 from groupledger.core.protocol.compatibility import ByteCode
-from groupledger.core.protocol.consumer import PartitionCounts
+from groupledger.core.protocol.consumer import PartitionCounts, Seat, Subscription
+from groupledger.core.rebalance.registry import BY_NAME, JAVA, RECORDS
 from groupledger.core.rebalance.step import Form, assign_round, hold_back, three_sets
 from groupledger.core.scenarios.form import through_user_data
 
@@ -103,12 +102,29 @@ class Plan:
 # Worked example: A says it owns t-0 and t-1, B owns nothing; the assignor gives t-1 to B. A is assigned t-0, B nothing
 # yet, and t-1 is in transfer until A has revoked it.
 
+CLIENTS_EAGER = frozenset(each.name for each in CLIENT_ASSIGNORS.values() if each.protocol in ("range", "roundrobin"))
+"""Eager assignors of other libraries than Java's under Kafka's names: who is first, and the order of lists, differ."""
 STICKY = "sticky"
 REMEMBERED = frozenset({STICKY, "sticky-stream-join"})
 """Assignors that go by what members remember in their user data, not by what they own while they join."""
 GIVE_BACK = frozenset({"librdkafka-cooperative-sticky"})
 """Assignors whose leader gives what is unknown but owned back to the claiming member (KIP-429, step 2.6), as the form
 `kip` does; Java's leader does not."""
+
+
+def algorithm_of(library: str, assignor: str) -> str:
+    """Return the algorithm that a leader of this library runs where the group's protocol has this name."""
+    own = (each.name for each in RECORDS if each.library == library and each.protocol_name == assignor)
+    eager = f"{library}-{assignor}"
+    return next(own, eager if eager in CLIENTS_EAGER else assignor)
+
+
+def stand_in(library: str, assignor: str) -> str | None:
+    """Say that Java's algorithm answers in place of the library's own; None where it does not."""
+    if library == JAVA or assignor not in BY_NAME or algorithm_of(library, assignor) != assignor:
+        return None
+    got = "its own algorithm is not simulated, Java's is in its place"
+    return f"{library} leads under {assignor}: {got}: who gets which partition may differ"
 
 
 def plan_all(questions: Sequence[Question], custom: Mapping[str, CustomAssignor] | None = None) -> list[Plan]:
@@ -187,15 +203,12 @@ def _answers(
     if custom is None:
         answer = assign(assignor, encoded.batch, mode="safe" if form is Form.KIP else "as-kafka")
         return answer, [None if each == Status.OK else MESSAGES[Status(each)] for each in answer.status.tolist()]
-    answer, complaints = assign_custom(custom, encoded.batch, _texts(encoded))
-    broken = {group: f"{found[0].code}: {found[0].message}" for group, found in complaints.items()}
-    return answer, [broken.get(group) for group in range(encoded.batch.groups)]
-
-
-def _texts(encoded: EncodedGroups) -> Texts:
     ids = [each.member_id for each in encoded.members]
     instances = [each.group_instance_id for each in encoded.members]
-    return Texts(ids, instances, [None] * len(ids), [None] * len(ids), encoded.topics)
+    texts = Texts(ids, instances, [None] * len(ids), [None] * len(ids), encoded.topics)
+    answer, complaints = assign_custom(custom, encoded.batch, texts)
+    broken = {group: f"{found[0].code}: {found[0].message}" for group, found in complaints.items()}
+    return answer, [broken.get(group) for group in range(encoded.batch.groups)]
 
 
 def encode(questions: Iterable[Question], *, remembered: bool) -> EncodedGroups:

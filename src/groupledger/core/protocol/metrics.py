@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from groupledger.core.protocol.client_api import Callback
+from groupledger.core.protocol.consumer import Callback
 from groupledger.core.protocol.consumer_group.consumer_state import Reconciled
 from groupledger.core.protocol.recorded import RecordedCall
 from groupledger.core.protocol.settlement import Round, Settlement
@@ -76,7 +76,8 @@ def of_simulation(settlements: Iterable[Settlement], window: Window) -> list[Met
     its last callback, and has failed where it fell out before that; the group's are those of all members.
     """
     played = list(settlements)
-    names = sorted({*_in_rounds(played), *(took.member for settled in played for took in reconciled(settled))})
+    in_rounds = {row.member for settled in played for took in settled.rounds for row in took.members}
+    names = sorted(in_rounds | {took.member for settled in played for took in reconciled(settled)})
     seen: dict[str | None, _Seen] = {name: _Seen(took_ms=[], failed=0, calls_ms={}) for name in (GROUP, *names)}
     lost_ms: dict[str, int] = {}
     for settled in played:
@@ -101,12 +102,8 @@ def _count_calls(seen: Mapping[str | None, _Seen], settled: Settlement, window: 
     for call in settled.calls:
         if window.has(call.ended_ms) and call.call.callback in TIMED:
             for who in (GROUP, call.member):
-                if who in seen:
-                    _calls(seen[who]).setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
-
-
-def _in_rounds(played: Iterable[Settlement]) -> set[str]:
-    return {row.member for settled in played for took in settled.rounds for row in took.members}
+                if who in seen and (calls_ms := seen[who].calls_ms) is not None:
+                    calls_ms.setdefault(call.call.callback, []).append(call.ended_ms - call.started_ms)
 
 
 def reconciled(settled: Settlement) -> tuple[Reconciled, ...]:
@@ -151,12 +148,6 @@ def of_history(calls: Iterable[RecordedCall], window: Window) -> list[Metric]:
             ended[each.snapshot_id] = each.at_ms
     seen[GROUP].rebalances_ms += sorted(ended.values())
     return [metric for name, one in seen.items() for metric in _metrics(name, one, window)]
-
-
-def _calls(seen: _Seen) -> dict[Callback, list[int]]:
-    if seen.calls_ms is None:
-        raise AssertionError("calls without durations were timed; expected a simulation's")
-    return seen.calls_ms
 
 
 def _count(seen: _Seen, answered: bool, started_ms: int, ended_ms: int) -> None:

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol, TopicPartition
 from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, Kind, MemberSnapshotRow
-from groupledger.core.history.group_log import CommittedOffset
+from groupledger.core.history.head import CommittedOffset
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.client_api import NOTHING, Call, Callback, PartitionSet, call
+from groupledger.core.protocol.consumer import NOTHING, Call, Callback, PartitionSet, call
 from groupledger.core.rebalance.step import Form
 
 REMEMBERING = frozenset({"sticky"})
@@ -78,7 +78,7 @@ def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberS
     had: dict[str, _Member] = {}
     for snapshot in groups:
         if snapshot.group_type == CONSUMER or (snapshot.group_type == CLASSIC and snapshot.snapshot_kind == Kind.FOLD):
-            had = {row.member_id: _taken_over(row) for row in rows.get(snapshot.snapshot_id, ()) if _is_classic(row)}
+            had = _taken_over(rows.get(snapshot.snapshot_id, ()))
             before = snapshot
             continue
         if snapshot.group_type != CLASSIC or snapshot.protocol_type not in CONSUMERS:
@@ -86,31 +86,30 @@ def recorded_calls(groups: Iterable[GroupSnapshotRow], members: Iterable[MemberS
             continue
         if before is not None and before.incarnation != snapshot.incarnation:
             before, had = None, {}
-        has = {row.member_id: _member(row, had) for row in rows.get(snapshot.snapshot_id, ())}
+        held = {name: each.held for name, each in had.items()}
+        has = {
+            row.member_id: _Member(row, held.get(row.member_id, NOTHING), assigned_partitions(row.claimed))
+            for row in rows.get(snapshot.snapshot_id, ())
+        }
         found = list(_calls(snapshot, before, had, has))
-        yield from _stamped(snapshot, found)
-        before, had = snapshot, {name: replace(each, held=_held(each, found)) for name, each in has.items()}
+        where = snapshot.snapshot_id, snapshot.cluster_id, snapshot.group_id, snapshot.generation, snapshot.observed_at
+        for order, (member, made, certainty) in enumerate(found):
+            yield RecordedCall(*where, order, member.row.member_id, member.row.client_id, made, certainty)
+        given = {
+            who.row.member_id: made.partitions for who, made, _ in found if made.callback is Callback.ON_ASSIGNMENT
+        }
+        before = snapshot
+        had = {name: replace(each, held=frozenset(given.get(name, each.held))) for name, each in has.items()}
 
 
-def _member(row: MemberSnapshotRow, had: Mapping[str, _Member]) -> _Member:
-    held = had[row.member_id].held if row.member_id in had else NOTHING
-    return _Member(row, held, assigned_partitions(row.claimed))
-
-
-def _is_classic(row: MemberSnapshotRow) -> bool:
-    return row.subscription_version is not None
-
-
-def _taken_over(row: MemberSnapshotRow) -> _Member:
-    """Return a classic member in, or from, a KIP-848 group, with what is recorded as its own."""
-    recorded = (*(row.recorded or ()), *(row.pending_revocation or ()))
-    return _Member(row, assigned_partitions(recorded), assigned_partitions(row.claimed))
-
-
-def _held(member: _Member, found: Iterable[_MemberCall]) -> PartitionSet:
-    """Return what a member has after a snapshot: its last assignment, or what it had if it got none."""
-    mine = [made.partitions for who, made, _ in found if who is member and made.callback is Callback.ON_ASSIGNMENT]
-    return frozenset(mine[-1]) if mine else member.held
+def _taken_over(rows: Iterable[MemberSnapshotRow]) -> dict[str, _Member]:
+    """Return the classic members in, or from, a KIP-848 group, with what is recorded as their own."""
+    found = {}
+    for row in rows:
+        if row.subscription_version is not None:
+            recorded = assigned_partitions((*(row.recorded or ()), *(row.pending_revocation or ())))
+            found[row.member_id] = _Member(row, recorded, assigned_partitions(row.claimed))
+    return found
 
 
 def assigned_partitions(assignment: Assignment | None) -> PartitionSet:
@@ -130,7 +129,8 @@ def _calls(
         yield gone, call(Callback.REVOKED, gone.held), Certainty.UNKNOWN_END
     rewrite = before is not None and bool(had) and before.generation == snapshot.generation
     taking_part = [member for name, member in has.items() if not rewrite or name not in had]
-    sure = Certainty.AFTER_GAP if _gap(before, snapshot) else Certainty.RECORDED
+    last, now = None if before is None else before.generation, snapshot.generation
+    sure = Certainty.AFTER_GAP if last is not None and now is not None and now - last > 1 else Certainty.RECORDED
     joining = [(member, *_join(member, snapshot)) for member in taking_part]
     for member, _, calls in joining:
         for made in calls:
@@ -143,12 +143,6 @@ def _calls(
     for member, state, _ in joining:
         for made in c.receive_assignment(state, assigned_partitions(member.row.recorded)).calls:
             yield member, made, sure
-
-
-def _gap(before: GroupSnapshotRow | None, snapshot: GroupSnapshotRow) -> bool:
-    if before is None or before.generation is None or snapshot.generation is None:
-        return False
-    return snapshot.generation - before.generation > 1
 
 
 def _join(member: _Member, snapshot: GroupSnapshotRow) -> tuple[c.Consumer, tuple[Call, ...]]:
@@ -165,12 +159,6 @@ def _join(member: _Member, snapshot: GroupSnapshotRow) -> tuple[c.Consumer, tupl
     owned = member.claimed if keeps else member.held
     joining = c.join(c.Consumer(protocol, topics, {}, form=Form.AS_KAFKA, owned=owned))
     return joining.consumer, (*early, *joining.calls)
-
-
-def _stamped(snapshot: GroupSnapshotRow, found: Iterable[_MemberCall]) -> Iterator[RecordedCall]:
-    where = snapshot.snapshot_id, snapshot.cluster_id, snapshot.group_id, snapshot.generation, snapshot.observed_at
-    for order, (member, made, certainty) in enumerate(found):
-        yield RecordedCall(*where, order, member.row.member_id, member.row.client_id, made, certainty)
 
 
 # Who had each partition of a recorded group, one member after another, and whose its committed offsets are.

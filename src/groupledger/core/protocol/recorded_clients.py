@@ -1,7 +1,7 @@
 """The members of a recorded classic group as `migration` takes them: assignor, library, byte code, subscription.
 
 What the log does not have: the assignors that members list beside the chosen one, and the library by name. The
-libraries are found by what each of them writes (`client_library.libraries`), over all generations of the member.
+libraries are found by what each of them writes (`compatibility.libraries`), over all generations of the member.
 """
 
 from __future__ import annotations

@@ -18,9 +18,17 @@ from groupledger.core.custom.custom_group import Group as CustomGroup
 from groupledger.core.custom.custom_group import Protocol, TopicPartition, cooperative_step
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_library import UNPLAYED
-from groupledger.core.protocol.compatibility import LIBRARIES, STREAMS, SUPPORTED, ByteCode, Library, protocol_of, since
-from groupledger.core.protocol.coordinator import choose_assignor
+from groupledger.core.protocol.classic_group import choose_assignor
+from groupledger.core.protocol.compatibility import (
+    LIBRARIES,
+    STREAMS,
+    SUPPORTED,
+    UNPLAYED,
+    ByteCode,
+    Library,
+    protocol_of,
+    since,
+)
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulator import Script, live
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -11,28 +12,25 @@ from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.classic_group import (
-    CLASSIC_EVENTS,
     NOBODY,
     ClassicGroup,
     ClassicProcess,
-    EventTable,
+    Registered,
     assign_call,
     member_round,
-    new_consumer,
     seats_of,
 )
-from groupledger.core.protocol.client_api import NOTHING, Call
-from groupledger.core.protocol.consumer import Consumer, Reaction
-from groupledger.core.protocol.coordinator import Registered
-from groupledger.core.protocol.event_refusals import BAD_EVENT, REFUSALS, ended, needs_times, require_topic_names
+from groupledger.core.protocol.consumer import NOTHING, Call, Consumer, Reaction
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.script import MOST_ROUNDS
 from groupledger.core.protocol.settlement import Cycle, MemberRound, Round, Settlement
-from groupledger.core.protocol.simulated_ownership import Gap, waited_ms
-from groupledger.core.rebalance.step import Form
+from groupledger.core.protocol.simulated_group import Gap, new_consumer, waited_ms
 
 if TYPE_CHECKING:
     from groupledger.core.protocol.consumer_group.coordinated_group import Process
+
+
+REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
 
 
 def gather(group: RoundsGroup) -> Question | None:
@@ -272,6 +270,155 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
             found[each] = [first, *then[continues:]]
         return found
 
+    def apply(self, event: e.Event) -> None:
+        """Apply an event; if the coordinator refuses a member, keep the reason in `refused`.
+
+        Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
+        """
+        self.set_clocks(max(self.clock_ms, event.at_ms))
+        self.catch_up()
+        with self._step():
+            if not (isinstance(event, e.Crash | e.Resume) and event.member in self.orphaned_consumer_members):
+                ClassicGroup.apply(self, event)
+                return
+            del self.orphaned_consumer_members[event.member]
+            if isinstance(event, e.Resume):
+                raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
+
+    def come_back(self) -> None:
+        """Start the process that is returning, if one is."""
+        settings, self.returning = self.returning, None
+        if settings is not None:
+            self.set_clocks(self.clock_ms)
+            with self._step():
+                self.join(settings)
+
+    @contextmanager
+    def _step(self) -> Iterator[None]:
+        """Begin a step; keep the reason if the coordinator refuses a member in it."""
+        self.ownership.begin_step()
+        try:
+            yield
+        except Fault as fault:
+            if fault.code not in REFUSALS:
+                raise
+            self.refused = fault.message
+        else:
+            self.clock_ms = self.latest_ms()
+
+    def join(self, settings: e.Join) -> None:
+        """Start a process, which subscribes; a static member takes its seat in a stable group without a rebalance."""
+        self.require_new(settings.member)
+        e.require_topic_names(settings.topics)
+        consumer = new_consumer(settings, self.topics, self.form, self.custom)
+        self.coordinator.require_common_assignor(settings.member, settings.assignors)
+        self.orphaned_consumer_members.pop(settings.member, None)
+        self.born[settings.member] += 1
+        process = RoundsProcess(
+            settings=replace(settings, seat=None),
+            consumer=consumer,
+            clock_ms=self.clock_ms,
+            number=self.born[settings.member],
+        )
+        self.begin(process)
+        old = self.processes.pop(settings.member, None)
+        if old is not None:
+            self.end(old)
+        self.processes[settings.member] = process
+        if settings.seat is None:
+            self._take_seat(process)
+        else:
+            process.joins, process.heard_ms = False, self.clock_ms
+            self.take_recorded(process, settings.seat)
+
+    def _take_seat(self, process: RoundsProcess) -> None:
+        """Join as a process does that starts, or that fell out; a static one takes its seat in a stable group."""
+        seat = self.coordinator.static_seat(process.instance_id)
+        if seat is not None:
+            for other in self.processes.values():  # it runs still, and stops for good (FENCED_INSTANCE_ID)
+                if other is not process and other.member_id == seat.member_id:
+                    self.end(other)
+        if seat is None or self.coordinator.rebalancing:
+            self.must_join(process)
+        else:
+            self._take_back(process, seat)
+
+    def _take_back(self, process: RoundsProcess, seat: Registered) -> None:
+        """Return a static member to a stable group: a new member id, its own assignment, the same generation."""
+        coordinator = self.coordinator
+        joining = c.join(process.consumer)
+        member_id = coordinator.new_member_id(process.name)
+        leads = coordinator.leader == seat.member_id
+        coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
+        process.joins, process.heard_ms = False, self.clock_ms
+        self.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
+        self.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
+        if self.undone(process, seat.subscription, leads):
+            self.must_join(process)
+
+    def leave(self, process: RoundsProcess) -> None:
+        """Close a process; a dynamic member loses its seat."""
+        self.commit(process)
+        self.react(process, c.close(process.consumer))
+        self.end(process)
+        self.set_clocks(process.clock_ms)  # it leaves once its callback has returned
+        if process.settings.group_instance_id is None:
+            self._unseat(process)
+
+    def crash(self, process: RoundsProcess) -> None:
+        """End a process, which keeps its seat."""
+        self.end(process)
+
+    def pause(self, name: str) -> None:
+        """Let a process stand still."""
+        self.stop(self.process_of(name))
+
+    def resume(self, name: str) -> None:
+        """Let a process continue; its next heartbeat shows whether the group continued without it."""
+        process = self.process_of(name)
+        process.talks = True
+        stood_ms = self.clock_ms - process.stopped_ms
+        if self.times is not None and stood_ms >= process.times.rebalance_timeout_ms:
+            if process.instance_id is None:
+                self._unseat(process)
+            reaction = c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID)
+            self.made(process, reaction.calls, reaction.consumer)
+            self._take_seat(process)
+        elif process.consumer.member_id not in self.coordinator.members:
+            self.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
+        elif process.consumer.generation != self.coordinator.generation:
+            self.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
+        self.ownership.take(process.name, process.consumer.owned, process.clock_ms)
+        self.learn(process)
+
+    def expire(self, name: str) -> None:
+        """Take the seat of a process that is gone or paused away."""
+        process = self.processes.get(name)
+        if process is None or process.talks:
+            raise Fault(e.BAD_EVENT, f"{name!r} cannot expire; expected a process that is gone or paused")
+        self._unseat(process)
+
+    def _unseat(self, process: RoundsProcess) -> None:
+        if process.consumer.member_id is not None:
+            self.coordinator.remove(process.consumer.member_id)
+        if not process.alive:
+            del self.processes[process.name]
+
+    def restart(self, process: RoundsProcess, *, together: bool) -> None:
+        """Close a process, and start it once the group has settled without it; if `together`, at once."""
+        self.leave(process)
+        if process.name in self.processes or together:
+            self.join(self.ended[process.name])
+        else:
+            self.returning = self.ended[process.name]
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, which applications forget."""
+        gone = [TopicPartition(topic, number) for number in range(self.topics.get(topic, 0))]
+        for process in self.processes.values():
+            process.application.forget(gone)
+        ClassicGroup.delete_topic(self, topic)
+
     def latest_ms(self) -> int:
         """When the last of all is done."""
         return max([self.clock_ms, *(each.clock_ms for each in self.processes.values())])
@@ -283,201 +430,16 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
             process.clock_ms = now_ms
 
 
-# What each event does to a group, before the rounds that it leads to.
-
-
-def _start(group: RoundsGroup, settings: e.Join) -> None:
-    """Start a process, which subscribes; a static member takes its seat in a stable group without a rebalance."""
-    group.require_new(settings.member)
-    require_topic_names(settings.topics)
-    consumer = new_consumer(settings, group.topics, group.form, group.custom)
-    group.coordinator.require_common_assignor(settings.member, settings.assignors)
-    group.orphaned_consumer_members.pop(settings.member, None)
-    group.born[settings.member] += 1
-    process = RoundsProcess(
-        settings=replace(settings, seat=None),
-        consumer=consumer,
-        clock_ms=group.clock_ms,
-        number=group.born[settings.member],
-    )
-    group.begin(process)
-    old = group.processes.pop(settings.member, None)
-    if old is not None:
-        group.end(old)
-    group.processes[settings.member] = process
-    if settings.seat is None:
-        _take_seat(group, process)
-    else:
-        process.joins, process.heard_ms = False, group.clock_ms
-        group.take_recorded(process, settings.seat)
-
-
-def _take_seat(group: RoundsGroup, process: RoundsProcess) -> None:
-    """Join as a process does that starts, or that fell out; a static one takes its seat in a stable group."""
-    seat = group.coordinator.static_seat(process.instance_id)
-    if seat is not None:
-        for other in group.processes.values():  # it runs still, and stops for good (FENCED_INSTANCE_ID)
-            if other is not process and other.member_id == seat.member_id:
-                group.end(other)
-    if seat is None or group.coordinator.rebalancing:
-        group.must_join(process)
-    else:
-        _take_back(group, process, seat)
-
-
-def _take_back(group: RoundsGroup, process: RoundsProcess, seat: Registered) -> None:
-    """Return a static member to a stable group: a new member id, its own assignment, the same generation.
-
-    In the form `kip` it joins again where something would stay undone: it led, and the topics are no longer those of
-    the assignment; or what it claimed is to go to another, who waits for it to be revoked (decision 0032).
-    """
-    coordinator = group.coordinator
-    joining = c.join(process.consumer)
-    member_id = coordinator.new_member_id(process.name)
-    leads = coordinator.leader == seat.member_id
-    coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
-    process.joins, process.heard_ms = False, group.clock_ms
-    group.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
-    group.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
-    unseen = leads and group.planned_view != process.consumer.view
-    unrevoked = not process.consumer.owned.issuperset(seat.subscription.owned)
-    if group.form is Form.KIP and (unseen or unrevoked):
-        group.must_join(process)
-
-
-def _leave(group: RoundsGroup, event: e.Leave) -> None:
-    process = group.running(event.member, "leave")
-    group.commit(process)
-    group.react(process, c.close(process.consumer))
-    group.end(process)
-    group.set_clocks(process.clock_ms)  # it leaves once its callback has returned
-    if process.settings.group_instance_id is None:
-        _unseat(group, process)
-
-
-def _crash(group: RoundsGroup, event: e.Crash) -> None:
-    if event.member in group.orphaned_consumer_members:
-        del group.orphaned_consumer_members[event.member]
-        return
-    group.end(group.process_of(event.member))
-
-
-def _pause(group: RoundsGroup, event: e.Pause) -> None:
-    group.stop(group.process_of(event.member))
-
-
-def _resume(group: RoundsGroup, event: e.Resume) -> None:
-    """Let a process continue; its next heartbeat shows whether the group continued without it."""
-    if event.member in group.orphaned_consumer_members:
-        del group.orphaned_consumer_members[event.member]
-        raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
-    process = group.process_of(event.member)
-    process.talks = True
-    if _is_late(group, process):
-        if process.instance_id is None:
-            _unseat(group, process)
-        reaction = c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID)
-        group.made(process, reaction.calls, reaction.consumer)
-        _take_seat(group, process)
-    elif process.consumer.member_id not in group.coordinator.members:
-        group.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
-    elif process.consumer.generation != group.coordinator.generation:
-        group.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
-    group.ownership.take(process.name, process.consumer.owned, process.clock_ms)
-    group.learn(process)
-
-
-def _is_late(group: RoundsGroup, process: RoundsProcess) -> bool:
-    """Return whether a process stood still for `max.poll.interval.ms`; in a group without times none is late."""
-    return group.times is not None and group.clock_ms - process.stopped_ms >= process.times.rebalance_timeout_ms
-
-
-def _expire(group: RoundsGroup, event: e.Expire) -> None:
-    process = group.processes.get(event.member)
-    if process is None or process.talks:
-        raise Fault(BAD_EVENT, f"{event.member!r} cannot expire; expected a process that is gone or paused")
-    _unseat(group, process)
-
-
-def _unseat(group: RoundsGroup, process: RoundsProcess) -> None:
-    if process.consumer.member_id is not None:
-        group.coordinator.remove(process.consumer.member_id)
-    if not process.alive:
-        del group.processes[process.name]
-
-
-def _restart(group: RoundsGroup, event: e.Restart) -> None:
-    """One that runs closes first, and starts once the group has settled without it; with `together`, at once."""
-    process = group.processes.get(event.member)
-    if process is not None and process.talks:
-        _leave(group, e.Leave(event.member))
-    elif process is not None:
-        group.end(process)
-    settings = ended(group.ended, event.member)
-    if process is not None and process.name not in group.processes and not event.together:
-        group.returning = settings
-    else:
-        _start(group, settings)
-
-
-def _delete_topic(group: RoundsGroup, event: e.DeleteTopic) -> None:
-    gone = [TopicPartition(event.topic, number) for number in range(group.topics.get(event.topic, 0))]
-    for process in group.processes.values():
-        process.application.forget(gone)
-    CLASSIC_EVENTS[e.DeleteTopic](group, event)
-
-
-EVENTS: EventTable = CLASSIC_EVENTS | {
-    e.Join: _start,
-    e.Leave: _leave,
-    e.Crash: _crash,
-    e.Pause: _pause,
-    e.Hang: needs_times,
-    e.CutOff: needs_times,
-    e.Resume: _resume,
-    e.Expire: _expire,
-    e.Restart: _restart,
-    e.DeleteTopic: _delete_topic,
-}
-
-
-def apply_event(group: RoundsGroup, event: e.Event) -> None:
-    """Apply an event; if the coordinator refuses a member, keep the reason in `group.refused`.
-
-    Raises Fault: BAD_EVENT for an event about a process that is not there, or is already; UNKNOWN_ASSIGNOR.
-    """
-    group.set_clocks(max(group.clock_ms, event.at_ms))
-    group.catch_up()
-    _unless_refused(group, lambda: EVENTS[type(event)](group, event))
-
-
-def come_back(group: RoundsGroup) -> None:
-    """Start the process that is returning, if one is."""
-    settings, group.returning = group.returning, None
-    if settings is not None:
-        group.set_clocks(group.clock_ms)
-        _unless_refused(group, lambda: _start(group, settings))
-
-
-def _unless_refused(group: RoundsGroup, act: Callable[[], None]) -> None:
-    group.ownership.begin_step()
-    try:
-        act()
-    except Fault as fault:
-        if fault.code not in REFUSALS:
-            raise
-        group.refused = fault.message
-    else:
-        group.clock_ms = group.latest_ms()
+# One event, and the rounds that it leads to.
 
 
 def settle(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan, Settlement]:
     """One event, and rounds until nobody wants another."""
-    apply_event(group, event)
+    group.apply(event)
     event_ms = max(group.settled_ms, event.at_ms)
     cycle, failure = yield from play_rounds(group, event)
     if group.returning is not None:
-        come_back(group)
+        group.come_back()
         if cycle is None and failure is None:
             cycle, failure = yield from play_rounds(group, event)
     return settlement(group, event, event_ms, cycle, failure)
@@ -487,7 +449,9 @@ def play_rounds(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan,
     """Play rounds until no member wants another, or until a cycle or a failure."""
     seen: dict[object, int] = {}
     while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
-        yield from _play_round(group)
+        question = gather(group)
+        if question is not None:
+            spread(group, (yield question))
         failure = group.rounds[-1].failure
         if failure is not None:
             return None, failure
@@ -496,12 +460,6 @@ def play_rounds(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan,
         if group.rebalancing and before < now:
             return Cycle(before, now), None
     return None, None
-
-
-def _play_round(group: RoundsGroup) -> Generator[Question, Plan, None]:
-    question = gather(group)
-    if question is not None:
-        spread(group, (yield question))
 
 
 def settlement(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, fields
 from itertools import islice
 from typing import Any
@@ -19,16 +19,23 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Callback
-from groupledger.core.protocol.client_library import BAD_CLIENT, read_client_library, require_assignors, stand_in
-from groupledger.core.protocol.compatibility import LIBRARIES, ByteCode
+from groupledger.core.protocol.compatibility import (
+    BAD_CLIENT,
+    LIBRARIES,
+    ByteCode,
+    read_client_library,
+    require_assignors,
+)
+from groupledger.core.protocol.consumer import Callback
+from groupledger.core.protocol.leader import stand_in
 from groupledger.core.protocol.metrics import of_simulation, whole
-from groupledger.core.protocol.settings_json import (
+from groupledger.core.protocol.script import (
     KINDS,
     MOST_MS,
     MOST_PARTITIONS,
     coordinator_of,
     group_key,
+    pairs_of,
     read_settings,
     read_times,
     require,
@@ -49,6 +56,7 @@ TOGETHER = 500
 """Scripts that are played side by side: enough to share the assignors' calls, few enough for memory."""
 
 EVENTS = {re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower(): kind for kind in e.KINDS}
+FieldReader = Callable[[Any, str], Any]
 NAMES = {kind: name for name, kind in EVENTS.items()}
 KEYS = (
     "id",
@@ -60,17 +68,6 @@ KEYS = (
     "events",
     *map(group_key, (e.GroupProtocol.CONSUMER, *KINDS)),
 )
-LISTS = frozenset({"topics", "assignors"})
-FLAGS = frozenset({"upgrade_from", "together", "known"})
-NUMBERS = {
-    "at_ms": 2**53,
-    "partitions": MOST_PARTITIONS,
-    "rounds": MOST_ROUNDS,
-    "after": MOST_ROUNDS,
-    "rebalance_timeout_ms": MOST_MS,
-}
-ENUMS = {"byte_code": ByteCode.__members__, "group_protocol": {each.value: each for each in e.GroupProtocol}}
-OPTIONAL = frozenset({"group_instance_id", "remote_assignor", "topic_regex", "process_id"})
 
 
 def simulate_lines(
@@ -147,7 +144,7 @@ def read_line(line: str) -> tuple[Any, Script | Fault]:
 
 
 def read_script(found: Mapping[str, Any]) -> Script:
-    """Read the script of a JSON object; raise Fault("BAD_SCRIPT"), which names the place."""
+    """FieldReader the script of a JSON object; raise Fault("BAD_SCRIPT"), which names the place."""
     for key in found:
         require_one_of(key, KEYS, "a key")
     topics = found.get("topics")
@@ -214,11 +211,12 @@ def _event(found: Any, place: str) -> e.Event:
     for key in values:
         require_one_of(key, ("client", *known) if kind is e.Join else known, f"a key of {place}")
     if kind is e.Join:  # a topology or an expression says which topics
-        protocol = _value("group_protocol", values.get("group_protocol", "classic"), f"{place}.group_protocol")
+        protocol = READS["GroupProtocol"](values.get("group_protocol", "classic"), f"{place}.group_protocol")
         known["topics"] = protocol is not e.GroupProtocol.STREAMS and "topic_regex" not in values
     for key, needed in known.items():
         require(key in values or not needed, f"{place}.{key}", values.get(key), "a value")
-    return kind(**{key: _value(key, value, f"{place}.{key}") for key, value in values.items()})
+    read = {each.name: READS[str(each.type)] for each in fields(kind)}
+    return kind(**{key: read[key](value, f"{place}.{key}") for key, value in values.items()})
 
 
 def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dict[str, Any]:
@@ -242,28 +240,30 @@ def _with_client(values: dict[str, Any], kind: type[e.Event], place: str) -> dic
     return {**values, "byte_code": client.byte_code.name, "library": client.name}
 
 
-def _value(key: str, value: Any, place: str) -> Any:
-    """Return a field of an event, in the type it has there."""
-    if key in LISTS:
-        require(
-            isinstance(value, list) and all(isinstance(each, str) for each in value), place, value, "a list of texts"
-        )
-        return tuple(value)
-    if key in NUMBERS:
-        require_whole(value, place, NUMBERS[key])
-    elif key in ENUMS:
-        require_one_of(value, ENUMS[key], place)
-        return ENUMS[key][value]
-    elif key == "library":
-        require_one_of(value, LIBRARIES, place)
-    elif key == "seat":
-        return read_seat(value, place)
-    elif key in FLAGS:
-        require(isinstance(value, bool), place, value, "true or false")
-    else:
-        named = isinstance(value, str) and value != ""
-        require(named or (key in OPTIONAL and value is None), place, value, "a text that is not empty")
-    return value
+def _expect(
+    expected: str, holds: Callable[[Any], bool], made: Callable[[Any], Any] = lambda value: value
+) -> FieldReader:
+    def read(value: Any, place: str) -> Any:
+        require(holds(value), place, value, expected)
+        return value if made is None else made(value)
+
+    return read
+
+
+def _up_to(most: int) -> FieldReader:
+    def whole(value: Any, place: str) -> Any:
+        require_whole(value, place, most)
+        return value
+
+    return whole
+
+
+def _one_of(known: Mapping[str, Any]) -> FieldReader:
+    def member(value: Any, place: str) -> Any:
+        require_one_of(value, known, place)
+        return known[value]
+
+    return member
 
 
 def write_script(script: Script, name: str) -> dict[str, Any]:
@@ -292,7 +292,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, ByteCode):
         return value.name
     if isinstance(value, e.RecordedSeat):
-        pairs = {"assigned": _pairs(value.assigned), "claimed": _pairs(value.claimed)}
+        pairs = {"assigned": pairs_of(value.assigned), "claimed": pairs_of(value.claimed)}
         return {**asdict(value), **pairs}
     return list(value) if isinstance(value, tuple) else value
 
@@ -306,7 +306,7 @@ def settlement_json(settled: Settlement) -> dict[str, Any]:
         "stable": settled.stable,
         "rounds": [_round(each) for each in settled.rounds],
         "calls": [_call(each) for each in settled.calls],
-        "unowned": _pairs(settled.unowned),
+        "unowned": pairs_of(settled.unowned),
         "cycle": None if settled.cycle is None else list(settled.cycle),
         "failure": settled.failure,
         "refused": settled.refused,
@@ -337,10 +337,10 @@ def _round(took: Round) -> dict[str, Any]:
         "assignor": took.assignor,
         "leader": took.leader,
         "members": [_member(each) for each in took.members],
-        "maybe_revoking": _pairs(took.sets.maybe_revoking),
-        "ready_to_migrate": _pairs(took.sets.ready_to_migrate),
-        "unknown_but_owned": _pairs(took.sets.unknown_but_owned),
-        "unavailable": _pairs(took.unavailable),
+        "maybe_revoking": pairs_of(took.sets.maybe_revoking),
+        "ready_to_migrate": pairs_of(took.sets.ready_to_migrate),
+        "unknown_but_owned": pairs_of(took.sets.unknown_but_owned),
+        "unavailable": pairs_of(took.unavailable),
     }
 
 
@@ -349,9 +349,9 @@ def _member(row: MemberRound) -> dict[str, Any]:
         "member": row.member,
         "member_id": row.member_id,
         "protocol": row.protocol.value,
-        "owned": _pairs(row.owned),
-        "target": _pairs(row.target),
-        "assigned": _pairs(row.assigned),
+        "owned": pairs_of(row.owned),
+        "target": pairs_of(row.target),
+        "assigned": pairs_of(row.assigned),
         "answered": row.answered,
         "joins_again": row.joins_again,
         **({} if row.started_ms is None else {"started_ms": row.started_ms, "ended_ms": row.ended_ms}),
@@ -363,14 +363,10 @@ def _call(each: MemberCall) -> dict[str, Any]:
         "round": each.round,
         "member": each.member,
         "callback": each.call.callback.value,
-        "partitions": _pairs(each.call.partitions),
+        "partitions": pairs_of(each.call.partitions),
         "started_ms": each.started_ms,
         "ended_ms": each.ended_ms,
     }
-
-
-def _pairs(partitions: Iterable[TopicPartition]) -> list[list[Any]]:
-    return [list(each) for each in partitions]
 
 
 # Members that a group has before the first event, as JSON: the key `seat` of a join.
@@ -383,7 +379,7 @@ SEAT_KEYS = ("member_id", "assigned", "claimed", "claimed_generation", "leads")
 
 
 def read_seat(found: Any, place: str) -> e.RecordedSeat:
-    """Read a seat. Raises Fault("BAD_SCRIPT"), which says where it is wrong."""
+    """FieldReader a seat. Raises Fault("BAD_SCRIPT"), which says where it is wrong."""
     require(isinstance(found, dict), place, found, "an object")
     for key in found:
         require_one_of(key, SEAT_KEYS, f"a key of {place}")
@@ -415,3 +411,22 @@ def require_seats_first(events: Sequence[e.Event]) -> None:
         known.add(seat.member_id)
     leaders = [each.member_id for each in seats.values() if each.leads]
     require(len(leaders) < 2, "seat.leads", ", ".join(leaders), "one leader")
+
+
+READS: dict[str, FieldReader] = {
+    "str": _expect("a text that is not empty", lambda value: isinstance(value, str) and value != ""),
+    "str | None": _expect("a text that is not empty", lambda value: isinstance(value, str | None) and value != ""),
+    "tuple[str, ...]": _expect(
+        "a list of texts", lambda value: isinstance(value, list) and all(isinstance(each, str) for each in value), tuple
+    ),
+    "bool": _expect("true or false", lambda value: isinstance(value, bool)),
+    "Moment": _up_to(2**53),
+    "Milliseconds": _up_to(MOST_MS),
+    "Partitions": _up_to(MOST_PARTITIONS),
+    "Rounds": _up_to(MOST_ROUNDS),
+    "ByteCode": _one_of(ByteCode.__members__),
+    "GroupProtocol": _one_of({each.value: each for each in e.GroupProtocol}),
+    "Library": _one_of({each: each for each in LIBRARIES}),
+    "RecordedSeat | None": read_seat,
+}
+"""How a field of an event is read, by its type there."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol, TopicPartition
-from groupledger.core.protocol.client_api import Call, Callback
+from groupledger.core.protocol.consumer import Call, Callback
 from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
 from groupledger.core.protocol.events import Event
 from groupledger.core.protocol.leader import ThreeSets
-from groupledger.core.protocol.simulated_ownership import Consumed, DoubleOwner, Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,41 @@ class Cycle(NamedTuple):
     def length(self) -> int:
         """Rounds after which everything repeats."""
         return self.last - self.first
+
+
+class DoubleOwner(NamedTuple):
+    """A partition that two processes consumed at the same time; `until_ms` is None where they go on doing so.
+
+    From the moment at which the second one had taken it to the one at which either had given it up: its callback had
+    returned, or it ended or stood still. `members` in the order in which they took it.
+    """
+
+    partition: TopicPartition
+    members: tuple[str, str]
+    since_ms: int
+    until_ms: int | None
+
+
+class Consumed(NamedTuple):
+    """One process consumed a partition from `since_ms` up to `until_ms`; None: it still does."""
+
+    partition: TopicPartition
+    member: str
+    since_ms: int
+    until_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What became of a group's records so far; a partition with none is left out.
+
+    `twice`: reads of records that had been read before. `never`: records that were not read, though a later one was.
+    """
+
+    twice: Mapping[TopicPartition, int]
+    never: Mapping[TopicPartition, int]
+    committed: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
 
 
 class Outage(NamedTuple):

@@ -8,27 +8,239 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Any, Generic, TypeVar
+from itertools import combinations
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.faults import Fault
-from groupledger.core.protocol.client_api import (
+from groupledger.core.assignors import ASSIGNORS
+from groupledger.core.custom.assignor_names import SOLVED_ALONE, CustomAssignor
+from groupledger.core.custom.custom_group import Protocol, TopicPartition
+from groupledger.core.faults import Fault, expected_one_of
+from groupledger.core.protocol.compatibility import SUPPORTED, habits_of, protocol_of, require_played
+from groupledger.core.protocol.consumer import (
     AUTO_COMMIT_MS,
     LISTENER,
     Call,
     Callback,
+    Consumer,
     MemberTimes,
+    PartitionCounts,
     Times,
     call,
+    exists,
+    look,
     member_times,
 )
-from groupledger.core.protocol.consumer import Consumer, PartitionCounts, exists
-from groupledger.core.protocol.event_refusals import BAD_EVENT, no_process
-from groupledger.core.protocol.events import Event, Join
-from groupledger.core.protocol.settlement import MemberCall, Outage, Pace, Settlement, TimedEnd
-from groupledger.core.protocol.simulated_ownership import Gap, LiveOwnership, Records
+from groupledger.core.protocol.events import BAD_EVENT, Event, Join, PlayedGroup
+from groupledger.core.protocol.settlement import (
+    Consumed,
+    DoubleOwner,
+    MemberCall,
+    Outage,
+    Pace,
+    Read,
+    Settlement,
+    TimedEnd,
+)
+from groupledger.core.protocol.topic_patterns import require_pattern
 from groupledger.core.rebalance.step import Form
+
+# Who consumes each partition of a simulated group and since when, and where two do at the same time.
+
+
+class Gap(NamedTuple):
+    """Nobody consumed a partition from `since_ms` up to `until_ms`."""
+
+    since_ms: int
+    until_ms: int
+
+
+def waited_ms(gaps: Mapping[TopicPartition, Iterable[Gap]]) -> dict[TopicPartition, int]:
+    """For how long nobody consumed each of these partitions, if for any time."""
+    waited = {each: sum(gap.until_ms - gap.since_ms for gap in gaps[each]) for each in sorted(gaps)}
+    return {each: ms for each, ms in waited.items() if ms}
+
+
+@dataclass(slots=True)
+class _Span:
+    """One process consumes one partition. Steps order the changes of one millisecond."""
+
+    member: str
+    since_ms: int
+    first_step: int
+    until_ms: int | None = None
+    last_step: int | None = None
+
+
+@dataclass(slots=True)
+class LiveOwnership:
+    """All spans that last, and those that ended since the last `take_double_owners`.
+
+    All SyncGroup answers of a round are one step (`answering`): a member that is given what another gives up in it
+    shares it with that one. What ends in any other step has ended before whatever begins in it.
+    """
+
+    step: int = 0
+    answering: bool = False
+    changes: int = 0  # of who consumes what
+    _lasting: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
+    _ended: dict[TopicPartition, list[_Span]] = field(default_factory=dict)
+
+    def begin_step(self, *, answering: bool = False) -> None:
+        """Begin a step: what comes now is later than all that came."""
+        self.step += 1
+        self.answering = answering
+
+    def take(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Note that a process consumes these from now on."""
+        self.changes += 1
+        for each in partitions:
+            spans = self._lasting.setdefault(each, [])
+            if all(span.member != member for span in spans):
+                spans.append(_Span(member, now_ms, self.step))
+
+    def give_up(self, member: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """Note that a process consumes these no longer."""
+        self.changes += 1
+        for each in partitions:
+            for span in [span for span in self._lasting.get(each, ()) if span.member == member]:
+                span.until_ms, span.last_step = now_ms, self.step if self.answering else self.step - 1
+                self._lasting[each].remove(span)
+                self._ended.setdefault(each, []).append(span)
+
+    def stop(self, member: str, now_ms: int) -> tuple[TopicPartition, ...]:
+        """Note that a process consumes nothing any longer; return what it did."""
+        held = tuple(
+            each for each, spans in sorted(self._lasting.items()) if any(span.member == member for span in spans)
+        )
+        self.give_up(member, held, now_ms)
+        return held
+
+    def held(self) -> frozenset[TopicPartition]:
+        """Return all partitions that a process consumes now."""
+        return frozenset(each for each, spans in self._lasting.items() if spans)
+
+    def gaps(self, partitions: Iterable[TopicPartition], start_ms: int, end_ms: int) -> dict[TopicPartition, list[Gap]]:
+        """When nobody consumed each of these in that time, which may not begin before the last answer."""
+        found = {}
+        for each in partitions:
+            free, known_ms = [], start_ms
+            spans = [*self._ended.get(each, ()), *self._lasting.get(each, ())]
+            for span in sorted(spans, key=lambda span: span.since_ms):
+                free.append(Gap(known_ms, min(span.since_ms, end_ms)))
+                known_ms = max(known_ms, end_ms if span.until_ms is None else span.until_ms)
+            found[each] = [gap for gap in (*free, Gap(known_ms, end_ms)) if gap.since_ms < gap.until_ms]
+        return found
+
+    def consumed(self) -> tuple[Consumed, ...]:
+        """Who consumed what of the time since the last `take_double_owners`, by partition and beginning."""
+        found = [
+            Consumed(each, span.member, span.since_ms, span.until_ms)
+            for some in (self._ended, self._lasting)
+            for each, spans in some.items()
+            for span in spans
+        ]
+        return tuple(sorted(found, key=lambda each: each[:3]))
+
+    def take_double_owners(self) -> tuple[DoubleOwner, ...]:
+        """Those of the time since the last call, by partition; one that lasts is in the next answer too."""
+        ended, self._ended = self._ended, {}
+        shared = {each for each, spans in self._lasting.items() if len(spans) > 1} | ended.keys()
+        found = []
+        for each in sorted(shared):
+            spans = [*ended.get(each, ()), *self._lasting.get(each, ())]
+            spans.sort(key=lambda span: (span.first_step, span.since_ms, span.member))
+            found += [double for pair in combinations(spans, 2) for double in _double(each, *pair)]
+        return tuple(found)
+
+
+def _double(partition: TopicPartition, first: _Span, second: _Span) -> Iterator[DoubleOwner]:
+    """Yield the time in which two had a partition, if the first had not ended when the second began."""
+    if first.last_step is not None and first.last_step < second.first_step:
+        return
+    since_ms = max(first.since_ms, second.since_ms)
+    ends = [span.until_ms for span in (first, second) if span.until_ms is not None]
+    until_ms = max(since_ms, min(ends)) if ends else None
+    yield DoubleOwner(partition, (first.member, second.member), since_ms, until_ms)
+
+
+# Records of a simulated group's topics: how many there are, which were read, which twice, what is committed.
+
+SECOND_MS = 1_000
+Span = tuple[int, int]
+"""Offsets from the first up to, but without, the second."""
+
+
+@dataclass(slots=True)
+class Records:
+    """The logs of a group's topics: so many records a second arrive in each partition, from when it was made.
+
+    Worked example: at 2 records a second a partition that was made at 0 ms has 3 of them at 1,999 ms.
+    """
+
+    per_second: int
+    committed: dict[TopicPartition, int] = field(default_factory=dict)
+    _made_ms: dict[TopicPartition, int] = field(default_factory=dict)
+    _read: dict[TopicPartition, list[Span]] = field(default_factory=dict)  # apart, by offset
+    _twice: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def set_topics(self, topics: Mapping[str, int], now_ms: int) -> None:
+        """Take these for all topics; a topic that is gone takes its log, its commits and its counts along."""
+        there = {TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)}
+        for gone in self._made_ms.keys() - there:
+            for known in (self._made_ms, self._read, self._twice, self.committed):
+                known.pop(gone, None)
+        for new in there - self._made_ms.keys():
+            self._made_ms[new] = now_ms
+
+    def began_ms(self) -> dict[TopicPartition, int]:
+        """Return when the log of each partition began, in ms."""
+        return dict(self._made_ms)
+
+    def end(self, partition: TopicPartition, now_ms: int) -> int:
+        """Return the offset after the last record; 0 where there is no such partition."""
+        made_ms = self._made_ms.get(partition)
+        return 0 if made_ms is None else max(now_ms - made_ms, 0) * self.per_second // SECOND_MS
+
+    def first_since(self, partition: TopicPartition, at_ms: int, now_ms: int) -> tuple[int, int] | None:
+        """Offset and time of the first record of this time or later, of those that are there now."""
+        made_ms = self._made_ms.get(partition)
+        if made_ms is None or self.per_second == 0:
+            return None
+        offset = max((at_ms - 1 - made_ms) * self.per_second // SECOND_MS, 0)
+        return (offset, self.arrived_ms(partition, offset)) if offset < self.end(partition, now_ms) else None
+
+    def arrived_ms(self, partition: TopicPartition, offset: int) -> int:
+        """When the record at this offset is there: the first moment at which the log is longer than that."""
+        return self._made_ms[partition] - (-(offset + 1) * SECOND_MS // self.per_second)
+
+    def read(self, partition: TopicPartition, first: int, end: int) -> None:
+        """Somebody reads these records."""
+        if partition not in self._made_ms or first >= end:
+            return
+        apart: list[Span] = []
+        low, high = first, end
+        for begun, ended in self._read.get(partition, ()):
+            overlap = min(ended, end) - max(begun, first)
+            if overlap > 0:
+                self._twice[partition] = self._twice.get(partition, 0) + overlap
+            if overlap >= 0:
+                low, high = min(low, begun), max(high, ended)
+            else:
+                apart.append((begun, ended))
+        self._read[partition] = sorted([*apart, (low, high)])
+
+    def found(self, now_ms: int) -> Read:
+        """Return the state of all records so far."""
+        missing = {each: spans[-1][1] - sum(end - first for first, end in spans) for each, spans in self._read.items()}
+        return Read(
+            dict(sorted(self._twice.items())),
+            {each: count for each, count in sorted(missing.items()) if count},
+            dict(sorted(self.committed.items())),
+            {each: self.end(each, now_ms) for each in sorted(self._made_ms)},
+        )
+
+
+# Processes and their applications, and the group.
 
 Accepts = Callable[[], bool]
 """Whether the coordinator takes a commit of a process now."""
@@ -163,6 +375,16 @@ class SimulatedProcess(ABC):
         """Whether it polls and heartbeats."""
 
     @property
+    def stands(self) -> str:
+        """How one stands that does not run."""
+        return "paused"
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it has begun to close."""
+        return False
+
+    @property
     def polls(self) -> bool:
         """Whether it polls now: it runs, and is in no callback."""
         return self.runs
@@ -228,11 +450,42 @@ class SimulatedProcess(ABC):
             self.application.read(last_ms)
 
 
+def new_consumer(settings: Join, topics: PartitionCounts, form: Form, custom: Mapping[str, CustomAssignor]) -> Consumer:
+    """Return the consumer of a classic process that starts; raise Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
+    if not settings.assignors:
+        expected = "at least one, as Kafka's partition.assignment.strategy has it"
+        raise Fault(BAD_EVENT, f"{settings.member!r} lists no assignor; expected {expected}")
+    if settings.topic_regex is not None:
+        require_pattern(settings.member, settings.topic_regex, settings.topics)
+    supported = [_supported(custom, each) for each in settings.assignors]
+    protocol = Protocol.EAGER if settings.upgrade_from else protocol_of(supported, settings.byte_code)
+    consumer = Consumer(
+        protocol,
+        settings.topics,
+        topics,
+        settings.byte_code,
+        form,
+        habits=habits_of(settings.library, form),
+        pattern=settings.topic_regex,
+    )
+    return look(consumer, topics)
+
+
+def _supported(custom: Mapping[str, CustomAssignor], assignor: str) -> Iterable[Protocol]:
+    if assignor in custom:
+        return custom[assignor].supported_protocols
+    require_played(assignor)
+    if assignor not in ASSIGNORS:
+        expected = expected_one_of(assignor, [*ASSIGNORS, *custom])
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {assignor!r}; {expected}; {SOLVED_ALONE}")
+    return SUPPORTED[assignor]
+
+
 P = TypeVar("P", bound=SimulatedProcess)
 
 
 @dataclass(slots=True, kw_only=True)
-class SimulatedGroup(ABC, Generic[P]):
+class SimulatedGroup(PlayedGroup, Generic[P]):
     """A group of either protocol: its topics, its processes, a clock, and what they did since the last settlement.
 
     `times`: of its members, where the script has some; then `records` are counted, if they have a rate. `born` counts
@@ -288,26 +541,6 @@ class SimulatedGroup(ABC, Generic[P]):
     @abstractmethod
     def wanted(self) -> AbstractSet[TopicPartition]:
         """Return the partitions of existing topics that a member subscribes to."""
-
-    def process_of(self, name: str) -> P:
-        """Return the process of this name; raise Fault(BAD_EVENT) if there is none or it has ended."""
-        process = self.processes.get(name)
-        if process is None or not process.alive:
-            raise no_process(name)
-        return process
-
-    def running(self, name: str, to: str) -> P:
-        """Return the process of this name; raise Fault(BAD_EVENT) if it stands still and cannot do what it is `to`."""
-        process = self.process_of(name)
-        if not process.runs:
-            raise Fault(BAD_EVENT, f"{name!r} is paused; it cannot {to} before it resumes")
-        return process
-
-    def require_new(self, name: str) -> None:
-        """Raise Fault(BAD_EVENT) if a process of this name runs or is paused."""
-        process = self.processes.get(name)
-        if process is not None and process.alive:
-            raise Fault(BAD_EVENT, f"{name!r} has joined already; expected a new process")
 
     def consumed(self, process: P) -> Iterable[TopicPartition]:
         """Return what a process can consume of what it owns."""

@@ -9,23 +9,26 @@ nothing. Round 2: B is assigned the two, which were unavailable for one round.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.assignor_names import CustomAssignor, by_every_name
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
+from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
-from groupledger.core.protocol.consumer_group.consumer_events import Horizon, pass_time, settle
-from groupledger.core.protocol.consumer_group.consumer_state import Coordinated
-from groupledger.core.protocol.consumer_group.conversion import refuses, to_classic_group, to_consumer_group
-from groupledger.core.protocol.consumer_group.coordinated_group import CoordinatedGroup
-from groupledger.core.protocol.consumer_group.exchange import take_coordinated
-from groupledger.core.protocol.consumer_group.share_group import ShareGroup
+from groupledger.core.protocol.classic_group import Coordinator, Registered
+from groupledger.core.protocol.consumer import Call, member_times
+from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH, ConsumerGroup, ShareGroup
+from groupledger.core.protocol.consumer_group.consumer_events import Horizon, PlayedConsumerGroup, pass_time, settle
+from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings, Coordinated, GroupMember
+from groupledger.core.protocol.consumer_group.coordinated_group import CoordinatedGroup, EntryKind, Process
+from groupledger.core.protocol.consumer_group.exchange import begin_call, finish_call, take_coordinated, takes_time
 from groupledger.core.protocol.consumer_group.streams_group import StreamsGroup
 from groupledger.core.protocol.consumer_group.topics_and_targets import (
     ServerQuestion,
@@ -33,17 +36,15 @@ from groupledger.core.protocol.consumer_group.topics_and_targets import (
     TopicTable,
     find_targets,
 )
-from groupledger.core.protocol.coordinator import Coordinator
-from groupledger.core.protocol.event_refusals import require_topic_names
-from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.rounds import RoundsGroup, play_rounds, settlement
+from groupledger.core.protocol.events import require_topic_names
+from groupledger.core.protocol.leader import Plan, Question, algorithm_of
+from groupledger.core.protocol.rounds import RoundsGroup, RoundsProcess, play_rounds, settlement
 from groupledger.core.protocol.rounds import settle as settle_rounds
-from groupledger.core.protocol.script import MOST_ROUNDS, Script
-from groupledger.core.protocol.settings_json import require_one_kind
-from groupledger.core.protocol.settlement import Settlement, TimedEnd
-from groupledger.core.protocol.simulated_group import Applications
-from groupledger.core.protocol.simulated_ownership import Records
+from groupledger.core.protocol.script import MOST_ROUNDS, Script, require_one_kind
+from groupledger.core.protocol.settlement import Settlement
+from groupledger.core.protocol.simulated_group import Applications, Records
 from groupledger.core.protocol.timed.timed_play import play_timed, require_consumer_times, require_order
+from groupledger.core.rebalance.step import Form
 
 __all__ = ["MOST_ROUNDS", "Script", "live", "play", "simulate", "simulate_all"]
 
@@ -61,7 +62,7 @@ Playing = Generator[AnyQuestion, Any, list[Settlement]]
 def simulate(
     script: Script, custom: Mapping[str, CustomAssignor] | None = None, applications: Applications | None = None
 ) -> list[Settlement]:
-    """Return a settlement for each event; raise Fault for one that cannot be (`apply_event`), or an unknown assignor.
+    """Return a settlement for each event; raise Fault for one that cannot be, or an unknown assignor.
 
     `applications`: what the processes of a script with times do with their consumers.
     """
@@ -152,7 +153,7 @@ def _play_by_clock(script: Script, custom: Mapping[str, CustomAssignor], applica
     stage.classic.overlaps = len(protocols) == 1
     settlements = []
     for event, following in zip(events, [*events[1:], None], strict=True):
-        horizon = Horizon(None if following is None else following.at_ms)
+        horizon: Horizon = (None if following is None else following.at_ms,)
         bounded = horizon if following is None or stage.classic.overlaps else None
         settlements.append((yield from _settle(stage, event, bounded)))
     return settlements
@@ -165,7 +166,7 @@ class _ConvertibleGroup:
     script: Script
     classic: RoundsGroup
     topics: TopicTable
-    consumer: CoordinatedGroup | None = None
+    consumer: PlayedConsumerGroup | None = None
 
 
 def _stage(
@@ -197,7 +198,7 @@ def _settle(stage: _ConvertibleGroup, event: e.Event, horizon: Horizon | None = 
     parts = yield from _expire(stage, event.at_ms)
     parts.append((yield from _settle_event(stage, event, horizon)))
     if horizon is not None:
-        parts += yield from _expire(stage, horizon.until_ms)
+        parts += yield from _expire(stage, *horizon)
     return replace(reduce(_merged, parts), event=event)
 
 
@@ -243,14 +244,12 @@ def _settle_event(stage: _ConvertibleGroup, event: e.Event, horizon: Horizon | N
     )
 
 
-def _join_ends(first: TimedEnd, then: TimedEnd) -> TimedEnd:
-    """Return the end of a settlement in two parts; what lasted after the first one is in the second, if wanted."""
-    ended = [each for each in first.outages if each.until_ms is not None]
-    return replace(then, outages=tuple(sorted([*ended, *then.outages], key=lambda each: each[:2])))
-
-
 def _merged(first: Settlement, then: Settlement) -> Settlement:
-    """Two parts of what one event led to."""
+    """Two parts of what one event led to. An outage that lasted after the first is in the second, if wanted."""
+    timed = None if first.timed is None else then.timed
+    if first.timed is not None and timed is not None:
+        outages = [each for each in first.timed.outages if each.until_ms is not None] + list(timed.outages)
+        timed = replace(timed, outages=tuple(sorted(outages, key=lambda each: each[:2])))
     waited_ms = Counter(first.unavailable_ms) + Counter(then.unavailable_ms)
     return replace(
         then,
@@ -261,7 +260,7 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
         double_owners=(*first.double_owners, *then.double_owners),
         consumed=(*first.consumed, *then.consumed),
         coordinated=then.coordinated or first.coordinated,
-        timed=None if first.timed is None or then.timed is None else _join_ends(first.timed, then.timed),
+        timed=timed,
         refused=then.refused or first.refused,
         failure=then.failure or first.failure,
     )
@@ -269,8 +268,13 @@ def _merged(first: Settlement, then: Settlement) -> Settlement:
 
 def _enter_consumer_group(stage: _ConvertibleGroup, event: e.Event) -> str | None:
     """Make the group a consumer group for its first member of that protocol; return why the coordinator refuses it."""
-    settings = _starting(stage.classic, event)
-    if stage.consumer is not None or settings is None or not settings.group_protocol.coordinated:
+    if stage.consumer is not None:
+        return None
+    settings = event if isinstance(event, e.Join) else None
+    if isinstance(event, e.Restart):
+        process = stage.classic.processes.get(event.member)
+        settings = stage.classic.ended.get(event.member) if process is None else process.settings
+    if settings is None or not settings.group_protocol.coordinated:
         return None
     stage.classic.set_clocks(max(stage.classic.clock_ms, event.at_ms))
     refused = refuses(stage.classic, stage.script.consumer_group)
@@ -285,23 +289,164 @@ def _enter_consumer_group(stage: _ConvertibleGroup, event: e.Event) -> str | Non
     return refused
 
 
-def _starting(group: RoundsGroup, event: e.Event) -> e.Join | None:
-    """How the process that an event starts in a classic group is configured."""
-    if isinstance(event, e.Restart):
-        process = group.processes.get(event.member)
-        return group.ended.get(event.member) if process is None else process.settings
-    return event if isinstance(event, e.Join) else None
-
-
 def _leave_consumer_group(stage: _ConvertibleGroup, event: e.Event) -> Coordinated | None:
     """Make a group classic whose members all are, or that has none when a classic one joins."""
     play = stage.consumer
     if play is None:
         return None
     classic_joins = isinstance(event, e.Join) and event.group_protocol is e.GroupProtocol.CLASSIC
-    if not play.is_classic and not (classic_joins and play.is_abandoned):
+    if not play.is_classic and not (classic_joins and not play.group.members and not play.talking):
         return None
     coordinated = take_coordinated(play)
     to_classic_group(play, stage.classic)
     stage.consumer = None
     return replace(coordinated, members=())
+
+
+# A group that changes its type while it runs (KIP-848, "Migration path"): classic to consumer, and back.
+
+
+WRITES_USER_DATA = frozenset({"librdkafka-cooperative-sticky"})
+"""Assignors whose assignments have user data, which no coordinator takes over (decision 0113, and seen live)."""
+
+
+def refuses(group: RoundsGroup, settings: ConsumerGroupSettings) -> str | None:
+    """Why a member of the consumer protocol may not join a classic group that has members."""
+    coordinator = group.coordinator
+    if not coordinator.members:
+        return None
+    if not settings.migration_policy.upgrades:
+        policy = settings.migration_policy.value
+        return f"GROUP_ID_NOT_FOUND: the group is a classic one, and group.consumer.migration.policy is {policy}"
+    leader = coordinator.members.get(coordinator.leader or "")
+    process = None if leader is None else group.processes.get(leader.process)
+    assignor = coordinator.assignor or ""
+    algorithm = assignor if process is None else algorithm_of(process.settings.library, assignor)
+    if algorithm in WRITES_USER_DATA and coordinator.given:
+        return f"GROUP_ID_NOT_FOUND: assignments of {algorithm} have user data that a conversion would lose"
+    return None
+
+
+def to_consumer_group(
+    group: RoundsGroup,
+    settings: ConsumerGroupSettings,
+    table: TopicTable,
+    kind: type[ConsumerGroup] = ConsumerGroup,
+    *,
+    continues: bool = False,
+) -> PlayedConsumerGroup:
+    """Continue the group as a consumer group: its generation is the epoch, and its assignments are the targets.
+
+    A group without members is a new one, also of another `kind`, unless it `continues` with recorded members. `table`:
+    topics that the group had before.
+    """
+    table.become(group.topics)
+    old = group.coordinator
+    epoch = old.generation if old.members or continues else FIRST_EPOCH
+    converted = kind(settings, table, epoch=epoch, assignment_epoch=epoch)
+    play = PlayedConsumerGroup(group=converted, form=group.form, pace=group.pace, new_id=old.new_member_id)
+    play.carry_on_from(group)
+    play.wanted_before = frozenset(group.wanted())
+    for member in old.members_in_join_order():
+        # Kafka takes any partition of a topic that exists; one past the topic's end stops its assignor `uniform`.
+        all_taken = group.form is Form.AS_KAFKA
+        given = [x for x in old.given.get(member.member_id, ()) if all_taken or c.exists(x, group.topics)]
+        _seat(converted, member, group, given, play.clock_ms)
+    for process in group.processes.values():  # it learns of the change with its next heartbeat
+        moved = Process(settings=process.settings, number=process.number, consumer=process.consumer)
+        moved.alive, moved.talks, moved.stopped_ms = process.alive, process.talks, process.stopped_ms
+        play.take_over(moved, process)
+        if process.talks:
+            play.send_next(moved)
+    for stranger in group.orphaned_consumer_members.values():
+        stranger.application.move(play, stranger, partial(play.accepts, stranger))
+        play.processes[stranger.name] = stranger
+    group.orphaned_consumer_members = {}
+    return play
+
+
+def _seat(
+    group: ConsumerGroup, member: Registered, classic: RoundsGroup, given: Iterable[TopicPartition], now_ms: int
+) -> None:
+    process = classic.processes.get(member.process)
+    said_ms = e.MAX_POLL_INTERVAL_MS if process is None else process.settings.rebalance_timeout_ms
+    times = member_times(classic.times, member.process, said_ms)
+    held = [found for each in given for found in group.topics.identified([each])]
+    seated = GroupMember(
+        member_id=member.member_id,
+        process=member.process,
+        topics=member.subscription.topics,
+        group_instance_id=member.group_instance_id,
+        rebalance_timeout_ms=times.rebalance_timeout_ms,
+        classic_assignors=member.assignors,
+    )
+    group.seat(seated, held, now_ms)
+    group.session_ms[member.member_id] = times.session_timeout_ms
+
+
+def to_classic_group(play: CoordinatedGroup, group: RoundsGroup) -> None:
+    """Continue the group as a classic one: the epoch is its generation, and all members join again.
+
+    Paused processes of the consumer protocol are left to `group.orphaned_consumer_members`: they find no such group.
+    """
+    _finish_calls(play, group)
+    play.all_read_on()
+    named = play.group.topics.named
+    old, group.coordinator = group.coordinator, Coordinator(known_ids=group.coordinator.known_ids)
+    new = group.coordinator
+    new.adopt_ids(old)
+    new.generation = play.group.epoch if play.group.members else 0
+    for member in play.group.members.values():
+        process = play.processes[member.process]
+        if member.classic_assignors is None:
+            raise AssertionError(f"{member.process} follows the consumer protocol; expected classic members alone")
+        subscription = c.join(process.classic_consumer).subscription
+        new.seat(
+            Registered(
+                member.process, member.member_id, member.classic_assignors, subscription, member.group_instance_id
+            )
+        )
+    new.given = {each.member_id: named(each.assigned) for each in play.group.members.values()}
+    new.rebalancing = bool(new.members) or any(each.consumer is not None for each in play.talking)
+    group.carry_on_from(play)
+    group.processes = {
+        each.name: _back(play, group, each) for each in play.processes.values() if each.consumer is not None
+    }
+
+
+def _back(play: CoordinatedGroup, group: RoundsGroup, process: Process) -> RoundsProcess:
+    back = RoundsProcess(
+        settings=process.settings, consumer=process.classic_consumer, clock_ms=play.clock_ms, number=process.number
+    )
+    back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
+    group.take_over(back, process)
+    back.heard_ms, back.stopped_ms = play.clock_ms, process.stopped_ms
+    return back
+
+
+def _finish_calls(play: CoordinatedGroup, group: RoundsGroup) -> None:
+    """Let the calls return that processes are in. A process of the consumer protocol stands still and is left to the
+    orphaned_consumer_members: a call that it is in returns when it resumes, and no more of this group comes of it.
+    """
+    while play.queue:
+        entry = heapq.heappop(play.queue)
+        process = play.of(entry)
+        if process is not None and not process.talks and entry.due is not EntryKind.SEND:
+            process.suspended.append((entry.due, entry.payload))
+        if process is None or not process.talks or entry.due is not EntryKind.RETURN or process.doing is None:
+            continue
+        play.clock_ms = max(play.clock_ms, entry.at_ms)
+        play.catch_up()
+        if takes_time(play, process):
+            continue
+        finish_call(play, process)
+        step = None if process.steps is None else next(process.steps, None)
+        if isinstance(step, Call):
+            begin_call(play, process, step)
+            if not takes_time(play, process):
+                play.put(process, EntryKind.RETURN)
+    for process in list(play.processes.values()):
+        if process.client is not None and process.alive:
+            process.steps = None  # bound to this group
+            group.orphaned_consumer_members[process.name] = process
+            group.ended[process.name] = process.settings

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.event_refusals import BAD_EVENT
+from groupledger.core.protocol.events import BAD_EVENT
 
 LONGEST_NAME = 249
 """Characters of a topic's name, at most."""

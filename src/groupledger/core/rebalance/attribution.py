@@ -26,7 +26,7 @@ from groupledger.core.rebalance import registry
 from groupledger.core.rebalance.registry import Attributed
 from groupledger.core.rebalance.verdict import Verdict
 from groupledger.core.scenarios.form import encode_group
-from groupledger.core.wire.user_data import STICKY, STRAY_PREFIX
+from groupledger.core.wire.consumer_protocol import STICKY, STRAY_PREFIX
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray

@@ -16,8 +16,8 @@ from groupledger.core.arrays.snapshots import NamedLists, Snapshots, Subscribed,
 from groupledger.core.assignors import Mode, Status, assign
 from groupledger.core.assignors.safe import generations
 from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.calls import Complaint
 from groupledger.core.custom.contract import Texts, assign_custom
+from groupledger.core.custom.messages import Complaint
 from groupledger.core.rebalance.registry import BY_NAME, STREAM_JOIN
 from groupledger.core.rebalance.step import (
     Form,

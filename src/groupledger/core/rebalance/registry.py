@@ -1,8 +1,9 @@
 """Declare the classic assignors that can be chosen, one record each: the only place for facts about them by name.
 
-To add one, add a record here and its function in `core.assignors`. Configuration, main job, scenarios and what-ifs
-derive their lists from these records. Assignors of KIP-848's coordinators are in `core.assignors.server`; those of
-other libraries, which identify records, in `core.assignors.clients`. Loads no numpy, for the configuration.
+To add one, write its function in a file of `core.assignors`, and add a record here that names it. Configuration, main
+job, scenarios and what-ifs derive their lists from these records. Assignors of KIP-848's coordinators are in
+`core.assignors.server`; those of other libraries, which identify records, in `core.assignors.clients`. Loads no
+numpy, for the configuration.
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ class ClaimsRead(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssignorRecord:
-    """One assignor: its rebalance protocols, and the client library that ships it (None: only in a KIP)."""
+    """One assignor: its rebalance protocols, and the client library that ships it (None: only in a KIP).
+
+    `function`: its file in `core.assignors` and its function there, of a `GroupBatch`, which answers with an
+    `AssignmentBatch`.
+    """
 
     name: str
+    function: str
     protocols: tuple[Protocol, ...]
     library: str | None
     claims: ClaimsRead = ClaimsRead.NOWHERE
@@ -63,17 +69,21 @@ class AssignorRecord:
         return self.library is None
 
 
-RANGE = AssignorRecord("range", EAGER, JAVA, java_class="RangeAssignor")
-ROUNDROBIN = AssignorRecord("roundrobin", EAGER, JAVA, java_class="RoundRobinAssignor")
-STICKY = AssignorRecord("sticky", EAGER, JAVA, ClaimsRead.USER_DATA, java_class="StickyAssignor")
+RANGE = AssignorRecord("range", "range_.assign", EAGER, JAVA, java_class="RangeAssignor")
+ROUNDROBIN = AssignorRecord("roundrobin", "roundrobin.assign", EAGER, JAVA, java_class="RoundRobinAssignor")
+STICKY = AssignorRecord("sticky", "sticky.assign", EAGER, JAVA, ClaimsRead.USER_DATA, java_class="StickyAssignor")
 COOPERATIVE_STICKY = AssignorRecord(
-    "cooperative-sticky", COOPERATIVE, JAVA, ClaimsRead.OWNED_PARTITIONS, java_class="CooperativeStickyAssignor"
+    *("cooperative-sticky", "sticky.assign_cooperatively", COOPERATIVE, JAVA, ClaimsRead.OWNED_PARTITIONS),
+    java_class="CooperativeStickyAssignor",
 )
-CONSTRAINED = AssignorRecord("constrained-cooperative-sticky", COOPERATIVE, None, ClaimsRead.OWNED_PARTITIONS)
+CONSTRAINED = AssignorRecord(
+    *("constrained-cooperative-sticky", "kip615.assign", COOPERATIVE, None, ClaimsRead.OWNED_PARTITIONS)
+)
 LIBRDKAFKAS = AssignorRecord(
-    "librdkafka-cooperative-sticky", COOPERATIVE, LIBRDKAFKA, ClaimsRead.OWNED_PARTITIONS, COOPERATIVE_STICKY.name
+    *("librdkafka-cooperative-sticky", "librdkafka.assign", COOPERATIVE, LIBRDKAFKA, ClaimsRead.OWNED_PARTITIONS),
+    joined_by=COOPERATIVE_STICKY.name,
 )
-STREAM_JOIN = AssignorRecord("sticky-stream-join", EAGER, None, ClaimsRead.PARTITION_NUMBERS)
+STREAM_JOIN = AssignorRecord("sticky-stream-join", "kip315.assign", EAGER, None, ClaimsRead.PARTITION_NUMBERS)
 
 RECORDS = (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY, CONSTRAINED, LIBRDKAFKAS, STREAM_JOIN)
 """In the order in which users see them."""

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from groupledger.core.arrays.group_encoding import EncodedGroups, MemberClaim, ReplicaRacks, encode_groups
 from groupledger.core.arrays.java_orders import hash_texts
+from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, ReplicaRacks, encode_groups
 from groupledger.core.assignors.kip315 import read_memory
 from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN
 from groupledger.core.wire.codec import uuid_bytes
-from groupledger.core.wire.user_data import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
+from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
 MOST_PARTITIONS = 10_000_000
 """Limit for one scenario: more is a typing error, and would end the process for lack of memory."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from groupledger.core.arrays.batch import AssignmentBatch
-from groupledger.core.arrays.group_encoding import EncodedGroups
+from groupledger.core.arrays.snapshots import EncodedGroups
 from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
@@ -42,7 +42,7 @@ from groupledger.core.assignors.transfers import is_sticky, transferring
 from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
 from groupledger.core.faults import Fault, expected_one_of
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN
 from groupledger.core.scenarios.form import (
     encode,

@@ -17,16 +17,16 @@ import pyarrow as pa
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.ragged import owners, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
-from groupledger.core.history.member_payloads import (
-    ReadAssignment,
-    ReadSubscription,
-    read_assignment,
-    read_subscription,
-)
+from groupledger.core.history.members import ReadAssignment, ReadSubscription, read_assignment, read_subscription
 from groupledger.core.rebalance.registry import READING_CLAIMS
 from groupledger.core.wire import group_metadata as g
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.consumer_protocol import (
+    COOPERATIVE_STICKY,
+    FIRST_VERSION_WITH_OWNED,
+    INT32_BYTES,
+    NO_GENERATION,
+    STICKY,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     encode_assignment,
@@ -41,13 +41,6 @@ from groupledger.core.wire.group_metadata import (
 )
 from groupledger.core.wire.offsets_log import RecordKind, decode_value, encode_value
 from groupledger.core.wire.records import GroupMetadata
-from groupledger.core.wire.user_data import (
-    COOPERATIVE_STICKY,
-    FIRST_VERSION_WITH_OWNED,
-    INT32_BYTES,
-    NO_GENERATION,
-    STICKY,
-)
 from groupledger.engine.classic.record_columns import (
     CodedBytes,
     CodedTexts,
@@ -64,8 +57,10 @@ from groupledger.engine.classic.record_columns import (
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
-    from groupledger.core.history.topics import TopicHistory
-    from groupledger.engine.classic.record_columns import BoolArray, ByteColumn, LogColumns
+    from groupledger.core.arrays.ragged import Mask
+    from groupledger.core.log.listings import TopicHistory
+    from groupledger.engine.arrow_lists import ByteColumn
+    from groupledger.engine.classic.record_columns import LogColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ class DistinctAssignments:
     blobs: ByteColumn
     code: LongArray  # [T] of the blobs
     lists: PartitionLists
-    repeated: BoolArray
+    repeated: Mask
     faults: dict[int, DecodeFault]
 
     def read(self, index: int) -> ReadAssignment:
@@ -97,10 +92,10 @@ class DistinctSubscriptions:
     rack: Any  # a string array
     user_data: Any  # a binary array
     claim: PartitionLists
-    states_claim: BoolArray
-    is_compared: BoolArray
+    states_claim: Mask
+    is_compared: Mask
     generation: LongArray  # of the claim
-    has_generation: BoolArray
+    has_generation: Mask
     subscription_generation: LongArray  # NONE without
     faults: dict[int, DecodeFault]
 
@@ -127,7 +122,7 @@ class Payloads:
     recorded: IdentifiedLists
     claimed: IdentifiedLists
 
-    def are_beyond(self, said: LongArray, assignment: LongArray) -> BoolArray:
+    def are_beyond(self, said: LongArray, assignment: LongArray) -> Mask:
         """Whether each of these assignments gives partitions of a topic that the subscription beside it leaves out."""
         number = {name: code for code, name in enumerate(self.names)}
         lists, assigned = self.said.topic_lists, self.assignment.lists
@@ -286,7 +281,7 @@ def _distinct_subscriptions(
     )
 
 
-def _is_among(assignor: LongArray, assignors: list[str | None], names: Collection[str]) -> BoolArray:
+def _is_among(assignor: LongArray, assignors: list[str | None], names: Collection[str]) -> Mask:
     """Whether each assignor is one of these."""
     return np.array([name in names for name in assignors], bool)[assignor]
 
@@ -307,7 +302,7 @@ def _reencode(said: ReadSubscription | DecodeFault) -> bytes:
     return encode_subscription(ConsumerProtocolSubscription(1, said.topics, None, said.claim.owned))
 
 
-def _carried(data: ByteArray, said: SubscriptionColumns, cooperative: BoolArray) -> LongArray:
+def _carried(data: ByteArray, said: SubscriptionColumns, cooperative: Mask) -> LongArray:
     """Return the generation in the user data of Java's cooperative-sticky; NO_GENERATION where there is none."""
     carried = np.full(len(said.version), NO_GENERATION, np.int64)
     there = np.flatnonzero(cooperative & (said.user_data_size == INT32_BYTES))
@@ -362,7 +357,7 @@ def _decode_or_fault(read: Callable[..., Any], data: bytes | None, *more: Any) -
         return fault
 
 
-def _refuse(records: GroupRecords, *payloads: tuple[LongArray, dict[int, DecodeFault]]) -> BoolArray:
+def _refuse(records: GroupRecords, *payloads: tuple[LongArray, dict[int, DecodeFault]]) -> Mask:
     """Refuse records in which a member's bytes do not decode; whether each record is."""
     found: dict[tuple[int, int], DecodeFault] = {}
     for order, (codes, faults) in enumerate(payloads):
@@ -426,7 +421,7 @@ def read_records(log: LogColumns, record: LongArray) -> GroupRecords:
 
 
 def _decoded(
-    log: LogColumns, record: LongArray, unread: BoolArray, refused: dict[int, DecodeFault], odd: list[int]
+    log: LogColumns, record: LongArray, unread: Mask, refused: dict[int, DecodeFault], odd: list[int]
 ) -> dict[int, bytes]:
     """Encode what only the careful decoder reads, by place, in a version that the columns are read from."""
     again: dict[int, bytes] = {}

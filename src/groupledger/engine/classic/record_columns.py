@@ -14,9 +14,9 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.arrays.ragged import owners, starts, take
 from groupledger.core.history import LogRow
-from groupledger.core.history.member_payloads import TopicIds
+from groupledger.core.history.members import TopicIds
 from groupledger.core.wire.codec import INT16
-from groupledger.engine.arrow_lists import arrow_type
+from groupledger.engine.arrow_lists import ByteColumn, arrow_type, listed, one_array
 from groupledger.engine.fold_schema import GROUP_KEY, KNOWN
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
@@ -26,63 +26,13 @@ if TYPE_CHECKING:
 
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
-    from groupledger.core.history.topics import TopicHistory
-
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import LongArray
-    from groupledger.core.arrays.checksums import ByteArray
-    from groupledger.core.wire.group_metadata import Spans
-
-    BoolArray = NDArray[np.bool_]
+    from groupledger.core.arrays.ragged import Mask
+    from groupledger.core.log.listings import TopicHistory
 
 _TYPE = INT16.pack(2)
 """What the key of a GroupMetadata record begins with."""
 _LONGEST = (1 << 15) - 1
 """Bytes of the longest group id."""
-
-
-@dataclass(frozen=True, slots=True)
-class ByteColumn:
-    """A column of byte strings: number i is `data[start[i]:end[i]]`."""
-
-    data: ByteArray
-    start: LongArray
-    end: LongArray
-    is_null: BoolArray
-
-    @classmethod
-    def of(cls, column: Any) -> ByteColumn:
-        """Return the strings of an Arrow column or array, where they are."""
-        array = column if isinstance(column, pa.LargeBinaryArray) else _whole(column, pa.large_binary())
-        _, bounds, data = array.buffers()
-        places = np.frombuffer(bounds, np.int64) if len(array) else np.zeros(1, np.int64)
-        places = places[array.offset : array.offset + len(array) + 1] if len(array) else places
-        held = np.frombuffer(b"" if data is None else data, np.uint8)
-        for each in (places, held):  # some buffers of Arrow can be written to: kernels are compiled for one kind
-            each.flags.writeable = False
-        return cls(held, places[:-1], places[1:], array.is_null().to_numpy(zero_copy_only=False))
-
-    @property
-    def spans(self) -> Spans:
-        """Where they are."""
-        return self.data, self.start, self.end
-
-    def chosen(self, some: LongArray) -> Spans:
-        """Where some of them are."""
-        return self.data, self.start[some], self.end[some]
-
-    def begin_with(self, prefix: bytes) -> BoolArray:
-        """Return which of them begin with these bytes."""
-        found = self.end - self.start >= len(prefix)
-        for place, byte in enumerate(prefix):
-            found[found] = self.data[self.start[found] + place] == byte
-        return found
-
-    def __getitem__(self, index: int) -> bytes | None:
-        return None if self.is_null[index] else self.data[self.start[index] : self.end[index]].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +47,13 @@ class LogColumns:
     time: LongArray  # ms
     keys: ByteColumn
     values: ByteColumn
-    known: BoolArray
-    is_plain: BoolArray  # the key is that of the group's GroupMetadata record
+    known: Mask
+    is_plain: Mask  # the key is that of the group's GroupMetadata record
 
     @classmethod
     def of(cls, ordered: pa.Table) -> LogColumns:
         """Return the columns of records in order."""
-        clusters, names = (_whole(ordered[name], kind) for name, kind in _NAMES.items())
+        clusters, names = (one_array(ordered[name].cast(kind)) for name, kind in _NAMES.items())
         start = _bounds(clusters, names)
         first = pa.array(start[:-1])
         group_keys = names.take(first).to_pylist()
@@ -116,7 +66,7 @@ class LogColumns:
             _numbers(ordered[c.TIMESTAMP]),
             ByteColumn.of(ordered[c.KEY]),
             ByteColumn.of(ordered[c.VALUE]),
-            pc.equal(_whole(ordered[c.KIND], pa.string()), KNOWN).to_numpy(zero_copy_only=False),
+            pc.equal(one_array(ordered[c.KIND].cast(pa.string())), KNOWN).to_numpy(zero_copy_only=False),
             _are_plain(ordered[c.KEY], start, group_keys),
         )
 
@@ -134,13 +84,8 @@ class LogColumns:
 _NAMES = {c.CLUSTER_ID: pa.string(), GROUP_KEY: pa.large_binary()}
 
 
-def _whole(column: Any, kind: pa.DataType) -> Any:
-    array = column.cast(kind).combine_chunks()
-    return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)
-
-
 def _numbers(column: Any) -> LongArray:
-    return np.asarray(_whole(column, pa.int64()))
+    return np.asarray(one_array(column.cast(pa.int64())))
 
 
 def _bounds(clusters: Any, names: Any) -> LongArray:
@@ -153,10 +98,10 @@ def _bounds(clusters: Any, names: Any) -> LongArray:
     return np.flatnonzero(changes) if len(clusters) else np.zeros(1, np.int64)
 
 
-def _are_plain(keys: Any, start: LongArray, names: list[bytes | None]) -> BoolArray:
+def _are_plain(keys: Any, start: LongArray, names: list[bytes | None]) -> Mask:
     """Whether each key is that of its group's GroupMetadata record."""
     expected = pa.array([None if name is None else _key(name) for name in names], pa.large_binary())
-    same = pc.equal(_whole(keys, pa.large_binary()), expected.take(pa.array(owners(start))))
+    same = pc.equal(one_array(keys.cast(pa.large_binary())), expected.take(pa.array(owners(start))))
     return np.asarray(same.fill_null(False).to_numpy(zero_copy_only=False))
 
 
@@ -183,14 +128,14 @@ class CodedTexts:
 
     codes: LongArray
     values: Any  # a string array
-    bad: BoolArray
+    bad: Mask
 
     @property
-    def are_bad(self) -> BoolArray:
+    def are_bad(self) -> Mask:
         """Whether each text is none."""
         return np.asarray(self.bad[self.codes] & (self.codes != NONE)) if len(self.bad) else self.codes != self.codes
 
-    def is_(self, value: str) -> BoolArray:
+    def is_(self, value: str) -> Mask:
         """Whether each text is this one."""
         code = self.values.index(value).as_py()
         return np.asarray(self.codes == code) if code >= 0 else np.zeros(len(self.codes), bool)
@@ -299,16 +244,11 @@ class IdentifiedLists:
 
     def arrow(self, names: list[str]) -> Any:
         """Return the lists as a column of HOLDING."""
-        lists, (entry, numbers) = self.lists, (HOLDING.value_type, HOLDING.value_type.field(2).type)
+        lists, numbers = self.lists, HOLDING.value_type.field(2).type
         ids = pa.array(self.topic_ids, pa.string()).take(pa.array(self.topic_id, mask=self.topic_id == NONE))
         topics = pa.array(names, pa.string()).take(pa.array(lists.name))
-        partitions = pa.ListArray.from_arrays(_narrow(lists.number_start), _narrow(lists.number), type=numbers)
-        structs = pa.StructArray.from_arrays([ids, topics, partitions], fields=list(entry))
-        return pa.ListArray.from_arrays(_narrow(lists.start), structs, type=HOLDING)
-
-
-def _narrow(numbers: LongArray) -> Any:
-    return pa.array(numbers.astype(np.int32))
+        partitions = listed(lists.number_start, pa.array(lists.number.astype(np.int32)), numbers)
+        return listed(lists.start, [ids, topics, partitions], HOLDING)
 
 
 class TopicTimes:
@@ -342,7 +282,7 @@ class TopicTimes:
         return found, IdentifiedLists(chosen, ids[places], list(known))
 
 
-def distinct(codes: LongArray, there: BoolArray) -> tuple[LongArray, LongArray]:
+def distinct(codes: LongArray, there: Mask) -> tuple[LongArray, LongArray]:
     """Return the distinct codes where there are any, and each one's place among them; NONE elsewhere."""
     values, places = np.unique(codes[there], return_inverse=True)
     found = np.full(len(codes), NONE, np.int64)
@@ -384,9 +324,9 @@ class PartitionSets:
             number = partition & ((1 << _NUMBER_BITS) - 1)
             yield partition >> _NUMBER_BITS, number - ((number >> (_NUMBER_BITS - 1)) << _NUMBER_BITS)
 
-    def equal(self, mine: LongArray, other: PartitionSets, others: LongArray) -> BoolArray:
+    def equal(self, mine: LongArray, other: PartitionSets, others: LongArray) -> Mask:
         """Whether each of these sets equals the one beside it of the others."""
-        same: BoolArray = np.diff(self.start)[mine] == np.diff(other.start)[others]
+        same: Mask = np.diff(self.start)[mine] == np.diff(other.start)[others]
         alike = np.flatnonzero(same)
         start, at = take(self.start, mine[alike])
         _, beside = take(other.start, others[alike])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.history.head import Tenures
-    from groupledger.core.history.writer import GroupState
+    from groupledger.core.history.ownership import GroupState
     from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads
     from groupledger.engine.classic.record_columns import CodedTexts, LogColumns
 

@@ -17,7 +17,7 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import hash_utf8
 from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Member, TopicPartition
-from groupledger.core.log.input_codes import GroupCode, RecordStandsCode, ScenarioCode, SnapshotCode
+from groupledger.core.log.lines import GroupCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.rebalance.computation import Rebalances
 from groupledger.core.rebalance.least_moves import LeastMovesCertainty
 from groupledger.core.rebalance.registry import BY_NAME, STICKY
@@ -30,6 +30,7 @@ from groupledger.engine.arrow_lists import (
     arrow_type,
     column,
     encode,
+    filled,
     integers,
     list_starts,
     listed,
@@ -40,30 +41,31 @@ from groupledger.engine.arrow_lists import (
     wire,
     wire_array,
 )
-from groupledger.engine.bucket_rows import Parts, by_topic
+from groupledger.engine.bucket_rows import SCHEMA, SINCE, Parts, TopicCatalogue, by_topic
 from groupledger.engine.buckets import GROUPS_A_BUCKET, rebalanced
 from groupledger.engine.group_arrays import DecodedBucket
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.declared import (
+    NUMBERS,
     WIRE,
     ColumnKind,
     OwnedLists,
     any_of,
     as_plain,
+    known_assignor,
     numbered,
     owned_lists,
+    unknown_assignor,
     whole_numbers,
 )
-from groupledger.engine.memberships.input_columns import known_assignor, unknown_assignor
 from groupledger.engine.result_rows import ResultColumns, refusals
-from groupledger.engine.topic_catalogue import SCHEMA, SINCE, TopicCatalogue
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.engine.group_arrays import Calculation
-    from groupledger.engine.memberships.input_columns import AssignPlan
+    from groupledger.engine.memberships.declared import AssignPlan
 
 
 INPUT = arrow_schema(r.INPUT)
@@ -206,11 +208,8 @@ def _member_rows(members: Members, claims: SentClaims, group: LongArray, scope: 
 
 def _rows(kind: int, length: int, values: dict[str, Any]) -> pa.Table:
     """Return rows of a kind of `rows.INPUT`; what is not given is null."""
-    fields = [INPUT.field(name) for name in r.FIELDS[kind]]
-    columns = [
-        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in fields
-    ]
-    return pa.table(columns, schema=pa.schema([each.with_nullable(True) for each in fields]))
+    schema = pa.schema([INPUT.field(name).with_nullable(True) for name in r.FIELDS[kind]])
+    return filled(schema, values, length)
 
 
 def result_schema(by: dict[str, pa.DataType]) -> pa.Schema:
@@ -311,15 +310,9 @@ def _as_written(claimed: Column, rows: Mask) -> Column:
     order = user_data_order(lists.partition_start, code[entry], hash_utf8(*utf8(dictionary)))
     order = np.where(np.repeat(rows, np.diff(lists.partition_start)), order, np.arange(len(order)))
     partition = integers(pa.array(lists.partition).take(pa.array(order)), 0)
-    fields = list(WIRE.value_type)
-    numbers = pa.ListArray.from_arrays(
-        pa.array(np.arange(len(order) + 1, dtype=np.int32)), pa.array(partition), type=fields[-1].type
-    )
+    numbers = listed(np.arange(len(order) + 1), pa.array(partition), NUMBERS)
     topics = lists.topic.take(pa.array(entry[order]))
-    single = pa.StructArray.from_arrays([pa.nulls(len(order), pa.string()), topics, numbers], fields=fields)
-    return pa.ListArray.from_arrays(
-        pa.array(lists.partition_start.astype(np.int32)), single, type=WIRE, mask=pa.array(~valid(claimed))
-    )
+    return listed(lists.partition_start, [pa.nulls(len(order)), topics, numbers], WIRE, valid(claimed))
 
 
 # Computed groups -> rows of `Assigned.result`, and the rounds that each group takes.
@@ -344,7 +337,9 @@ def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, n
         d.EXCESS: _excess(groups),
         d.TO_REVOKE: _to_revoke(members, starts, result.party.incremental),
         d.ROUNDS: _rounds(decoded, result, calculation, refused),
-        d.MEMBERS_OF_GROUP: _nested(members, starts),
+        d.MEMBERS_OF_GROUP: listed(
+            starts, [column(members, name) for name in d.MEMBER_NAMES], TYPES[d.MEMBERS_OF_GROUP]
+        ),
     }
     absent = pa.array(refused)
     for name in d.GROUP_NAMES:
@@ -362,21 +357,10 @@ def _excess(groups: pa.Table) -> Column:
 
 def _to_revoke(members: pa.Table, starts: np.ndarray, cooperative: Mask) -> Column:
     """Return for each group that keeps what it owns what its members must revoke, member by member."""
-    kind = TYPES[d.TO_REVOKE]
-    fields = list(kind.value_type)
     lists = nulled(column(members, c.REVOKED), ~cooperative[ragged.owners(starts)])
     begins, entries = list_starts(lists), pc.list_flatten(lists)
     ids = column(members, c.MEMBER_ID).take(pa.array(ragged.owners(begins)))
-    values = [ids, *(entries.field(name) for name in (c.TOPIC, c.PARTITIONS))]
-    values = [each.cast(field.type) for each, field in zip(values, fields, strict=True)]
-    return listed(begins[starts], pa.StructArray.from_arrays(values, fields=fields), kind)
-
-
-def _nested(members: pa.Table, starts: np.ndarray) -> Column:
-    kind = TYPES[d.MEMBERS_OF_GROUP]
-    fields = list(kind.value_type)
-    values = [column(members, field.name).cast(field.type) for field in fields]
-    return listed(starts, pa.StructArray.from_arrays(values, fields=fields), kind)
+    return listed(begins[starts], [ids, entries.field(c.TOPIC), entries.field(c.PARTITIONS)], TYPES[d.TO_REVOKE])
 
 
 def _rounds(decoded: DecodedBucket, result: Rebalances, calculation: Calculation, refused: Mask) -> Column:
@@ -480,7 +464,7 @@ def of_members(members: Members, group: LongArray, by: dict[str, Column]) -> Fau
     _add_places(rows, members, group)
     rows.add(
         GroupCode.MEMBER_TWICE,
-        _twice(group, _codes(members.ids)),
+        _twice(group, encode([members.ids])[1][0]),
         lambda row: f"{rows.of(row)} stands twice; expected once",
     )
     return rows.faults
@@ -517,11 +501,6 @@ def _add_places(rows: WrongRows, members: Members, group: LongArray) -> None:
         placed & _twice(group, np.where(placed, place, NONE)),
         lambda row: f"member_order of {rows.of(row)} is that of another member too",
     )
-
-
-def _codes(texts: Column) -> LongArray:
-    _, (code,) = encode([texts])
-    return code.astype(np.int64)
 
 
 def _twice(group: LongArray, code: LongArray | IntArray) -> Mask:

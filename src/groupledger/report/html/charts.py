@@ -262,7 +262,11 @@ def load_picture(of: Skew) -> Drawing:
             _histogram(axes, loads)
 
     caption = f"Dotted: {mean:.1f} partitions, the mean." if few else f"The mean is {mean:.1f} partitions of a member."
-    return picture(draw, 0.9 + 0.21 * len(loads) if few else 3.0, _alt_of_load(of, loads), caption)
+    alt = (
+        f"Load of {of.members:,} members: most {of.most:,} partitions, median {sorted(loads)[len(loads) // 2]:,}, "
+        f"least {of.least:,}; {of.idle:,} have none."
+    )
+    return picture(draw, 0.9 + 0.21 * len(loads) if few else 3.0, alt, caption)
 
 
 def _bars(axes: Axes, names: Sequence[str], loads: Sequence[int]) -> None:
@@ -294,14 +298,6 @@ def _histogram(axes: Axes, loads: Sequence[int]) -> None:
     axes.margins(y=0.15)
     axes.set_xlabel("partitions of a member")
     axes.set_ylabel("members")
-
-
-def _alt_of_load(of: Skew, loads: Sequence[int]) -> str:
-    middle = sorted(loads)[len(loads) // 2]
-    return (
-        f"Load of {of.members:,} members: most {of.most:,} partitions, median {middle:,}, least {of.least:,}; "
-        f"{of.idle:,} have none."
-    )
 
 
 # Draw what each rebalance moved, with its causes below.
@@ -479,15 +475,12 @@ def unowned_picture(of: UnownedCounts) -> Drawing:
         time_axis(axes, of.begin, of.end)
 
     caption = f"A column is {length(of.column)} and shows the most that nobody had at once in it."
-    return picture(draw, 1.9, _alt_of_unowned(of.counts, of), caption)
-
-
-def _alt_of_unowned(counts: Sequence[int], of: UnownedCounts) -> str:
-    some = sum(count > 0 for count in counts)
-    return (
-        f"How many partitions nobody had, {stretch(of.begin, of.end)} UTC: most at once {max(counts):,}, at the end "
-        f"{counts[-1]:,}; some in {some / COLUMNS:.0%} of the time."
+    some = sum(count > 0 for count in of.counts)
+    alt = (
+        f"How many partitions nobody had, {stretch(of.begin, of.end)} UTC: most at once {max(of.counts):,}, at the end "
+        f"{of.counts[-1]:,}; some in {some / COLUMNS:.0%} of the time."
     )
+    return picture(draw, 1.9, alt, caption)
 
 
 # Draw who consumed each partition of a simulated group when, and how many partitions had no owner.

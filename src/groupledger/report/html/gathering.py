@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
@@ -146,7 +146,8 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
     limit = min(MOST_REBALANCES, states)
     of_sizes, records = sizes(reader, of_group, MOST_RECORDS) if owners.owners is None else ((), line.records)
     unit, block = unit_of(line.last - line.first), max(1, -(-owners.partitions // MOST_ROWS))
-    history = timeline(reader, name, line.cluster_id, within.since, _last_moment(within), limit)
+    last = within.until and within.until - timedelta(microseconds=1)  # a period excludes its end, a timeline has it
+    history = timeline(reader, name, line.cluster_id, within.since, last, limit)
     emptied = next((each.began_at for each in _since_peopled(history)), None)
     ranked = skew(reader, RequestedScope(line.cluster_id, name, within.since, emptied or within.until), 1)
     return GroupFacts(
@@ -163,8 +164,3 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
         load=ranked.groups[0] if ranked.groups else None,
         unowned=unowned_time(reader, of_group, states),
     )
-
-
-def _last_moment(within: Scope) -> datetime | None:
-    """Return the end for a timeline, which includes it; a period excludes it."""
-    return None if within.until is None else within.until - timedelta(microseconds=1)

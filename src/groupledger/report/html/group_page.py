@@ -225,6 +225,7 @@ def _rebalances(facts: GroupFacts) -> Section:
     entries = facts.timeline.entries[::-1]
     names = shortened(cause.about for entry in entries for cause in entry.causes if cause.about is not None)
     day, times = dates_once([entry.began_at for entry in entries])
+    audited = {code: of.code for code, of in BY_RECORDED.items()}  # as the table of findings names them
     rows = [
         (
             time,
@@ -233,7 +234,7 @@ def _rebalances(facts: GroupFacts) -> Section:
             in_short(entry.causes, names),
             *moved,
             None if entry.unowned is None else len(entry.unowned),
-            ", ".join(f"{_audited(code)} {number:,}" for code, number in entry.findings.items()) or None,
+            ", ".join(f"{audited.get(code, code)} {number:,}" for code, number in entry.findings.items()) or None,
             entry.verdict,
         )
         for entry, time, moved in zip(entries, times, moves_of(facts.timeline.entries)[::-1], strict=True)
@@ -249,11 +250,6 @@ def _rebalances(facts: GroupFacts) -> Section:
 def _members(entry: TimelineEntry) -> str:
     before = entry.members if entry.members_before is None else entry.members_before
     return f"{before:,} to {entry.members:,}" if before != entry.members else f"{before:,}"
-
-
-def _audited(code: str) -> str:
-    """Return the audit code for one that is in the table of findings."""
-    return BY_RECORDED[code].code if code in BY_RECORDED else code
 
 
 def _quoted(facts: GroupFacts) -> str:

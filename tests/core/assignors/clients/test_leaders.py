@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
+from groupledger.core.wire.consumer_protocol import UserData, UserDataForm, encode_user_data
 
 ALL = tuple(TopicPartition("t", number) for number in range(5))
 LIBRDKAFKA = sorted(name for name, each in CLIENT_ASSIGNORS.items() if each.library == "librdkafka")

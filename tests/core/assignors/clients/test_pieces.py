@@ -9,7 +9,7 @@ from groupledger.core.assignors.clients.franz_go import Cell, Rings
 from groupledger.core.assignors.clients.kip54 import StickyGroup, _even, aiokafka_sticky
 from groupledger.core.assignors.clients.topic_by_topic import _as_keys
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
+from groupledger.core.wire.consumer_protocol import UserData, UserDataForm, encode_user_data
 
 
 def partitions(text):

@@ -6,7 +6,7 @@ import pytest
 
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.wire.user_data import UserData, UserDataForm, encode_user_data
+from groupledger.core.wire.consumer_protocol import UserData, UserDataForm, encode_user_data
 
 
 def member(name, topics, owned=(), generation=None):

@@ -20,7 +20,7 @@ from groupledger.core.assignors.clients.client_plan import (
     static_first,
 )
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.wire.user_data import STICKY, UserDataForm, decode_user_data
+from groupledger.core.wire.consumer_protocol import STICKY, UserDataForm, decode_user_data
 
 
 def franz_go_sticky(group: Group, leader: str | None) -> PossiblePlans:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from groupledger.core.assignors.clients.client_plan import Choices, LeaderPlan, PossiblePlans, most_runs
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.wire.user_data import STICKY, UserDataForm, decode_user_data
+from groupledger.core.wire.consumer_protocol import STICKY, UserDataForm, decode_user_data
 
 Pair = tuple[str, str]
 """From, to."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from groupledger.core.assignors.clients.client_plan import named_topics
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition, claimants, is_handed_over
-from groupledger.core.wire.user_data import STICKY, decode_user_data
+from groupledger.core.wire.consumer_protocol import STICKY, decode_user_data
 
 GivenLists = Mapping[str, Sequence[TopicPartition]]
 

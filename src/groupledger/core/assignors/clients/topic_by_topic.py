@@ -24,7 +24,7 @@ from groupledger.core.assignors.clients.client_plan import (
     read_by_librdkafka,
     static_first,
 )
-from groupledger.core.assignors.librdkafka import librdkafka_cooperative_sticky as target_of
+from groupledger.core.assignors.librdkafka import assign as target_of
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.scenarios.form import encode_group
 

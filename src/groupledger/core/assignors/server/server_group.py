@@ -14,7 +14,7 @@ from groupledger.core.arrays.batch import NONE
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.assignors.server.orders import JOINED, timeline_bits, timeline_keys, uuid_halves, uuid_hashes
 from groupledger.core.faults import Fault
-from groupledger.core.log.input_codes import ScenarioCode
+from groupledger.core.log.lines import ScenarioCode
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import IntArray, LongArray

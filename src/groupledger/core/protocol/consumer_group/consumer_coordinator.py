@@ -17,16 +17,17 @@ from groupledger.core.assignors.server.server_group import (
     TopicIdNumbers,
     is_homogeneous,
 )
+from groupledger.core.assignors.server.simple import SIMPLE
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.consumer_group.consumer_state import (
     LEFT_STATIC,
+    ConsumerGroupSettings,
     GroupMember,
     HeartbeatRequest,
     HeartbeatResponse,
     MemberState,
     Refusal,
 )
-from groupledger.core.protocol.consumer_group.group_settings import ConsumerGroupSettings
 from groupledger.core.protocol.consumer_group.topics_and_targets import (
     ServerQuestion,
     TopicIdPartition,
@@ -40,11 +41,8 @@ from groupledger.core.protocol.topic_patterns import matching
 MayBeLate = Callable[[HeartbeatRequest, GroupMember], bool]
 
 
-class FoundMember(NamedTuple):
-    """The member that speaks, as it was, and the id of the one whose seat it takes."""
-
-    member: GroupMember
-    replaces: str | None = None
+FoundMember = tuple[GroupMember, str | None]
+"""The member that speaks, as it was, and the id of the one whose seat it takes."""
 
 
 def fault_of(request: HeartbeatRequest) -> HeartbeatResponse | None:
@@ -74,7 +72,7 @@ def find_seat(
         return _find_static(request, members, may_be_late)
     member = members.get(request.member_id)
     if member is None and request.joins:
-        return _newcomer(request)
+        return GroupMember(request.member_id, request.process), None
     return _checked(request, member, may_be_late)
 
 
@@ -83,7 +81,7 @@ def _find_static(
 ) -> FoundMember | HeartbeatResponse:
     member = static_seat(members, request.group_instance_id)
     if member is None and request.joins:
-        return _newcomer(request)
+        return GroupMember(request.member_id, request.process), None
     if member is None or member.member_id == request.member_id:
         return _checked(request, member, may_be_late)
     if request.epoch != 0:
@@ -94,7 +92,7 @@ def _find_static(
         message = f"{request.group_instance_id} is owned by {member.member_id}, which has not left"
         return HeartbeatResponse(request.epoch, error=Refusal.UNRELEASED_INSTANCE_ID, message=message)
     copied = replace(member, member_id=request.member_id, process=request.process, epoch=0, previous_epoch=0)
-    return FoundMember(copied, member.member_id)
+    return copied, member.member_id
 
 
 def _checked(
@@ -108,11 +106,7 @@ def _checked(
     if request.classic_assignors is None and request.epoch not in (0, member.epoch) and not late:
         message = f"{request.member_id} is in epoch {member.epoch}, not {request.epoch}"
         return HeartbeatResponse(request.epoch, error=Refusal.FENCED_MEMBER_EPOCH, message=message)
-    return FoundMember(member)
-
-
-def _newcomer(request: HeartbeatRequest) -> FoundMember:
-    return FoundMember(GroupMember(request.member_id, request.process))
+    return member, None
 
 
 def updated(member: GroupMember, request: HeartbeatRequest) -> GroupMember:
@@ -233,13 +227,14 @@ class ConsumerGroup:
         found = fault_of(request) or find_seat(request, self.members, self._may_be_late)
         if isinstance(found, HeartbeatResponse):
             return found
-        before, member = found.member, updated(found.member, request)
+        before, replaces = found
+        member = updated(before, request)
         turn = Turn(
             request,
             before,
             member,
             (set(member.topics), member.regex or "") != (set(before.topics), before.regex or ""),
-            found.replaces,
+            replaces,
         )
         if self._moves_on(turn):
             self._bump(turn)
@@ -587,3 +582,69 @@ def moved(
 ) -> GroupMember:
     """Return the member after a step; the epoch before it is its previous one."""
     return replace(member, state=state, epoch=epoch, previous_epoch=member.epoch, assigned=assigned, pending=pending)
+
+
+# The coordinator of a share group (KIP-932), as in Kafka 4.4: members share partitions, and wait for nobody.
+#
+# A heartbeat takes a member to its target at once. A partition is assigned once its share state is initialized, which
+# the first heartbeat that finds it starts, and of which the next one learns.
+#
+# Worked example: A joins a group that has t-0 and t-1, in epoch 2, and gets nothing. Its next heartbeat makes epoch 3
+# and gets both. B's first one makes epoch 4 and gets one of them, and A has the other from its next heartbeat on.
+
+
+@dataclass(slots=True)
+class ShareGroup(ConsumerGroup):
+    """One share group. `initialized`: how many partitions of a topic have a share state, the first ones of it."""
+
+    initialized: dict[TopicId, int] = field(default_factory=dict)
+    protocol: ClassVar[GroupProtocol] = GroupProtocol.SHARE
+    _news: bool = False  # partitions were initialized since the last bump
+
+    def begin(self, request: HeartbeatRequest, now_ms: int) -> Turn | HeartbeatResponse:
+        """As in a consumer group; partitions that were initialized move the group on as well."""
+        turn = ConsumerGroup.begin(self, request, now_ms)
+        if isinstance(turn, Turn) and self._news and self.epoch == self.assignment_epoch:
+            self._bump(turn)
+        return turn
+
+    def question(self, turn: Turn | None) -> ServerQuestion:
+        """Ask for initialized partitions alone; they are news no longer."""
+        group = self._server_group(turn)
+        self._news = False
+        topics = {
+            name: replace(topic, partitions=min(self.initialized.get(topic.topic_id, 0), topic.partitions))
+            for name, topic in self.topics.living.items()
+        }
+        return ServerQuestion(SIMPLE, replace(group, topics=topics))
+
+    def finish(self, turn: Turn, now_ms: int) -> HeartbeatResponse:
+        """As in a consumer group; then the share state of new partitions is initialized."""
+        answer = ConsumerGroup.finish(self, turn, now_ms)
+        for name in self.subscribed_topics() & self.topics.living.keys():
+            topic = self.topics.living[name]
+            if self.initialized.get(topic.topic_id, 0) < topic.partitions:
+                self.initialized[topic.topic_id] = topic.partitions
+                self._news = True
+        return answer
+
+    @property
+    def has_other_topics(self) -> bool:
+        """Whether the next heartbeat finds other topics, or partitions that it may assign now."""
+        return self._news or self._topics_changed
+
+    def _advance(self, turn: Turn) -> GroupMember:
+        goal, member = self._goal(turn.member), turn.member
+        if member.epoch == goal.epoch and not turn.subscription_changed:
+            return member
+        assigned = {each: goal.epoch for each in sorted(goal.target) if each.topic_id in goal.subscribed}
+        previous = member.epoch if member.epoch != goal.epoch else member.previous_epoch
+        return replace(
+            member, epoch=goal.epoch, previous_epoch=previous, state=MemberState.STABLE, assigned=assigned, pending={}
+        )
+
+    def _says_all(self, request: HeartbeatRequest) -> bool:
+        return request.topics is not None
+
+    def _may_be_late(self, request: HeartbeatRequest, member: GroupMember) -> bool:
+        return True

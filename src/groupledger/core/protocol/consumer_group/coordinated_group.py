@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol import consumer as classic
-from groupledger.core.protocol.client_api import Call, Callback
-from groupledger.core.protocol.consumer import exists
+from groupledger.core.protocol.consumer import Call, Callback, exists
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup
 from groupledger.core.protocol.consumer_group.consumer_state import (
     LEFT_STATIC,
@@ -30,8 +29,7 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
 )
 from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, TopicIdPartitionSet
 from groupledger.core.protocol.events import GroupProtocol, Join
-from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
-from groupledger.core.protocol.simulated_ownership import Gap
+from groupledger.core.protocol.simulated_group import Gap, SimulatedGroup, SimulatedProcess
 
 
 class QueueEntry(NamedTuple):
@@ -61,18 +59,10 @@ class EntryKind(enum.IntEnum):
     TOO_LATE = 4
 
 
-class Backoff(NamedTuple):
-    """So long a process waits before it continues."""
-
-    ms: int
-
-
-class NextPoll(NamedTuple):
-    """A process continues when it polls next: callbacks run in a poll."""
-
-
-Steps = Generator[Call | HeartbeatRequest | Backoff | NextPoll, HeartbeatResponse | None, None]
-"""What a process does one after the other; a request is answered into it."""
+Steps = Generator[Call | HeartbeatRequest | int | None, HeartbeatResponse | None, None]
+"""What a process does one after the other; a request is answered into it. A number is a time that it waits before it
+continues, None: until it polls next, since callbacks run in a poll.
+"""
 
 
 HEARTBEATS_DURING = frozenset({Callback.REVOKED, Callback.ON_ASSIGNMENT, Callback.ASSIGNED})
@@ -145,6 +135,16 @@ class Process(SimulatedProcess):
         return self.talks and not self.hung
 
     @property
+    def stands(self) -> str:
+        """How one stands that does not run."""
+        return "hung" if self.hung else "cut off" if self.cut_off else "paused"
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is about to close, or does."""
+        return self.alive and self.leaves
+
+    @property
     def is_out(self) -> bool:
         """Whether it knows that it is no member, until it has lost all."""
         return self.falls or self.pending_error is not None
@@ -163,7 +163,7 @@ class Process(SimulatedProcess):
         """Expect no answer any more: the next heartbeat says everything again."""
         self.awaits = None
         if self.client is not None:
-            self.client = lose_answer(self.client)
+            self.client = replace(self.client, full=True)
 
     @property
     def closes(self) -> bool:
@@ -174,11 +174,6 @@ class Process(SimulatedProcess):
     def in_poll(self) -> bool:
         """Whether a callback, which runs in a poll, has not returned yet."""
         return self.turns is not None
-
-    @property
-    def heartbeats_during_call(self) -> bool:
-        """Whether a classic process heartbeats while it does something: in a call, as long as it is a member."""
-        return self.doing is not None and self.doing.callback in HEARTBEATS_DURING
 
     @property
     def works_ms(self) -> int:
@@ -327,11 +322,6 @@ class CoordinatedGroup(SimulatedGroup[Process]):
         return found | self.ownership.gaps(then, event_ms, self.clock_ms)
 
     @property
-    def is_abandoned(self) -> bool:
-        """Whether there is no member, and no process that is about to be one."""
-        return not self.group.members and not self.talking
-
-    @property
     def has_talking_clients(self) -> bool:
         """Whether a process of the consumer protocol talks."""
         return any(each.client is not None for each in self.talking)
@@ -404,6 +394,44 @@ class CoordinatedGroup(SimulatedGroup[Process]):
     def _polls_too_late(self) -> list[tuple[int, str]]:
         processes = self.processes.values()
         return [(each.too_late_ms, each.member_id or "") for each in processes if each.too_late_ms is not None]
+
+    def time_out(self, member_id: str) -> None:
+        """End a member's time: its process has not polled for too long, or the coordinator gives it up."""
+        hung = [each for each in self.processes.values() if each.member_id == member_id]
+        late = (each for each in hung if each.too_late_ms is not None and each.too_late_ms <= self.clock_ms)
+        process = next(late, None)
+        if process is not None:
+            self.leave_late(process)
+            return
+        fenced = self.processes.get(self.group.members[member_id].process)
+        self.unseat(member_id)  # one that talks learns of it with its next heartbeat
+        if fenced is not None and not fenced.alive and fenced.member_id == member_id:
+            del self.processes[fenced.name]
+
+    def leave_late(self, process: Process) -> None:
+        """Make a process leave the group; it finds that all is lost at its next poll.
+
+        A static member leaves for now (epoch -2); one of the classic protocol sends nothing.
+        """
+        member_id, process.too_late_ms = process.member_id or "", None
+        if member_id in self.group.members:
+            if process.instance_id is None:
+                self.unseat(member_id)
+            elif process.client is not None:
+                self.group.leave_for_now(member_id)
+        if not process.falls:
+            process.pending_error = classic.Error.UNKNOWN_MEMBER_ID
+
+    def unseat(self, member_id: str) -> None:
+        """Take a seat away. Where classic members alone are left, the group becomes classic, in the same epoch.
+
+        Not where a fenced process of the consumer protocol is about to join again: that would turn it back at once.
+        """
+        if self.group.would_be_classic(without=member_id) and not self.has_talking_clients:
+            del self.group.members[member_id]
+            self.is_classic = True
+        else:
+            self.group.leave(member_id)
 
     def next_ms(self) -> int | None:
         """When the next thing is due, a time-out or an entry of the queue."""
@@ -516,11 +544,6 @@ def receive(client: ConsumerClient, answer: HeartbeatResponse) -> ConsumerClient
     """Take an answer without an error."""
     assigned = client.assigned if answer.assigned is None else answer.assigned
     return replace(client, epoch=answer.epoch, assigned=assigned)
-
-
-def lose_answer(client: ConsumerClient) -> ConsumerClient:
-    """No answer came: say everything again."""
-    return replace(client, full=True)
 
 
 def subscribe(client: ConsumerClient, topics: Iterable[str]) -> ConsumerClient:

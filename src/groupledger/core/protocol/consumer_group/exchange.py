@@ -11,12 +11,13 @@ from groupledger.core.assignors.server.server_group import TopicIdNumbers
 from groupledger.core.protocol import consumer as classic
 from groupledger.core.protocol import consumer as classic_client
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.client_api import Call, Callback, call
+from groupledger.core.protocol.consumer import Call, Callback, call
 from groupledger.core.protocol.consumer_group import coordinated_group as c
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup, Turn, static_seat
 from groupledger.core.protocol.consumer_group.consumer_state import (
     LEFT_STATIC,
     REJOINS,
+    RETRY_BACKOFF_MS,
     Coordinated,
     HeartbeatRequest,
     HeartbeatResponse,
@@ -28,15 +29,13 @@ from groupledger.core.protocol.consumer_group.consumer_state import (
     TargetRow,
 )
 from groupledger.core.protocol.consumer_group.coordinated_group import (
-    Backoff,
+    HEARTBEATS_DURING,
     CoordinatedGroup,
     EntryKind,
-    NextPoll,
     Process,
     QueueEntry,
     Steps,
 )
-from groupledger.core.protocol.consumer_group.group_settings import RETRY_BACKOFF_MS
 from groupledger.core.protocol.consumer_group.topics_and_targets import NO_PARTITIONS, ServerQuestion, Targets, flat
 
 AskingTargets = Generator[ServerQuestion, Targets, None]
@@ -54,7 +53,7 @@ def take_next(play: CoordinatedGroup) -> AskingTargets:
     if not play.queue or (over is not None and over[0] < play.queue[0].at_ms):
         if over is not None:
             play.move_clock(over[0])
-            time_out(play, over[1])
+            play.time_out(over[1])
         return
     yield from _take(play, heapq.heappop(play.queue))
 
@@ -88,32 +87,6 @@ def _take(play: CoordinatedGroup, entry: QueueEntry) -> AskingTargets:
         yield from _go_on(play, process, entry.payload, returned=entry.due is EntryKind.RETURN)
 
 
-def time_out(play: CoordinatedGroup, member_id: str) -> None:
-    """End a member's time: its process has not polled for too long, or the coordinator gives it up."""
-    hung = [each for each in play.processes.values() if each.member_id == member_id]
-    late = (each for each in hung if each.too_late_ms is not None and each.too_late_ms <= play.clock_ms)
-    process = next(late, None)
-    if process is None:
-        fence(play, member_id)
-    else:
-        leave_late(play, process)
-
-
-def leave_late(play: CoordinatedGroup, process: Process) -> None:
-    """Make a process leave the group; it finds that all is lost at its next poll.
-
-    A static member leaves for now (epoch -2); one of the classic protocol sends nothing.
-    """
-    member_id, process.too_late_ms = process.member_id or "", None
-    if member_id in play.group.members:
-        if process.instance_id is None:
-            _unseat(play, member_id)
-        elif process.client is not None:
-            play.group.leave_for_now(member_id)
-    if not process.falls:
-        process.pending_error = classic.Error.UNKNOWN_MEMBER_ID
-
-
 def _stay_too_long(play: CoordinatedGroup, process: Process, since_ms: int) -> None:
     """Make a process leave that is still in the call that began then; if it is cut off, the group hears nothing."""
     still = process.in_poll and process.since_ms == since_ms
@@ -122,28 +95,7 @@ def _stay_too_long(play: CoordinatedGroup, process: Process, since_ms: int) -> N
     if process.cut_off:
         process.pending_error = classic.Error.UNKNOWN_MEMBER_ID
     else:
-        leave_late(play, process)
-
-
-def fence(play: CoordinatedGroup, member_id: str) -> None:
-    """Let the coordinator give up a member; one that talks learns of it with its next heartbeat."""
-    member = play.group.members[member_id]
-    process = play.processes.get(member.process)
-    _unseat(play, member_id)
-    if process is not None and not process.alive and process.member_id == member_id:
-        del play.processes[process.name]
-
-
-def _unseat(play: CoordinatedGroup, member_id: str) -> None:
-    """Take a seat away. Where classic members alone are left, the group becomes classic, in the same epoch.
-
-    Not where a fenced process of the consumer protocol is about to join again: that would turn it back at once.
-    """
-    if play.group.would_be_classic(without=member_id) and not play.has_talking_clients:
-        del play.group.members[member_id]
-        play.is_classic = True
-    else:
-        play.group.leave(member_id)
+        play.leave_late(process)
 
 
 def _send(play: CoordinatedGroup, process: Process) -> AskingTargets:
@@ -172,7 +124,7 @@ def _send(play: CoordinatedGroup, process: Process) -> AskingTargets:
 
 def _send_classic(play: CoordinatedGroup, process: Process) -> AskingTargets:
     """Send a classic heartbeat. One that is in a rebalance already sends none between its calls."""
-    if process.steps is not None and process.heartbeats_during_call:
+    if process.steps is not None and process.doing is not None and process.doing.callback in HEARTBEATS_DURING:
         heartbeat_during_call(play.group, process, play.clock_ms)
     if process.steps is not None or process.consumer is None:
         return
@@ -322,9 +274,9 @@ def _run(
         if isinstance(step, HeartbeatRequest):
             answer = yield from exchange(play, step)
             continue
-        if isinstance(step, Backoff | NextPoll):
-            wait_ms = step.ms if isinstance(step, Backoff) else process.next_poll_ms(play.clock_ms) - play.clock_ms
-            if wait_ms or isinstance(step, Backoff):
+        if isinstance(step, int | None):
+            wait_ms = process.next_poll_ms(play.clock_ms) - play.clock_ms if step is None else step
+            if wait_ms or step is not None:
                 process.doing = Call(Callback.USER_DATA)
                 play.put(process, EntryKind.GO_ON, wait_ms)
                 return False
@@ -338,7 +290,7 @@ def _run(
 
 def _reconcile_steps(play: CoordinatedGroup, process: Process) -> Steps:
     """To what was answered last: revoke, then take, even if nothing; then say what is owned, at once."""
-    yield NextPoll()
+    yield None
     play.commit(process)
     client = process.client
     if client is None or client.assigned is None:
@@ -366,7 +318,7 @@ def _fall_steps(play: CoordinatedGroup, process: Process, error: classic.Error) 
     """All is lost, and it joins again. Until then it sends no heartbeat."""
     if process.client is not None:
         process.falls = True
-        yield NextPoll()
+        yield None
     owned = play.owned(process)
     if process.client is not None:
         process.giving = process.client.owns
@@ -396,7 +348,7 @@ def _close_steps(play: CoordinatedGroup, process: Process, *, lost: bool) -> Ste
     if member_id not in play.group.members:
         del play.processes[process.name]
     elif not static:
-        _unseat(play, member_id)
+        play.unseat(member_id)
         del play.processes[process.name]
     elif process.client is not None:
         play.group.leave_for_now(member_id)
@@ -464,7 +416,7 @@ def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
         process.consumer = classic_client.enter(process.consumer, member_id, answer.epoch, leads=False)
         member = play.group.members[member_id]
         if play.group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-            yield Backoff(RETRY_BACKOFF_MS)
+            yield RETRY_BACKOFF_MS
             continue
         reaction = classic_client.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
         process.consumer = reaction.consumer

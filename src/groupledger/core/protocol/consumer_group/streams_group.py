@@ -18,14 +18,12 @@ from groupledger.core.assignors.server.tasks import STICKY_TASKS, TaskGroup, Tas
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.consumer_group.consumer_coordinator import ConsumerGroup, Turn, moved, still_owns
 from groupledger.core.protocol.consumer_group.consumer_state import (
+    NOT_CONFIGURED,
+    ConfiguredTopology,
     GroupMember,
     HeartbeatRequest,
     HeartbeatResponse,
     MemberState,
-)
-from groupledger.core.protocol.consumer_group.group_settings import (
-    NOT_CONFIGURED,
-    ConfiguredTopology,
     StreamsGroupSettings,
     configure,
     partitions_of,

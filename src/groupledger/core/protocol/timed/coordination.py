@@ -14,10 +14,8 @@ from functools import partial
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
-from groupledger.core.protocol.classic_group import seats_of
-from groupledger.core.protocol.client_api import Subscription
-from groupledger.core.protocol.consumer import Error
-from groupledger.core.protocol.coordinator import Registered
+from groupledger.core.protocol.classic_group import Registered, seats_of
+from groupledger.core.protocol.consumer import Error, Subscription
 from groupledger.core.protocol.leader import Plan
 from groupledger.core.protocol.timed.timed_group import (
     Joined,
@@ -328,14 +326,6 @@ def _rebalance_timeout_ms(group: TimedGroup) -> int:
 # only if they say something new.
 
 
-def join_anyway(group: TimedGroup, process: TimedProcess) -> None:
-    """Let the client give up waiting for its assignment, and join again."""
-    if process.membership in (Membership.JOINING, Membership.SYNCING):
-        stop_heartbeats(process)
-        process.membership, process.must_rejoin, process.request = Membership.UNJOINED, True, None
-        group.wake(process)
-
-
 def nudge(group: TimedGroup) -> None:
     """Each member whose next heartbeat is answered by something new will send it."""
     for process in group.processes.values():
@@ -416,7 +406,7 @@ def watch(group: TimedGroup, member_id: str, process: TimedProcess) -> None:
 
 def _begin_session(group: TimedGroup, member_id: str, process: TimedProcess, from_ms: int) -> None:
     due_ms = from_ms + process.times.session_timeout_ms
-    group.sessions[member_id] = group.agenda.at(due_ms, partial(group.expire, group, member_id))
+    group.sessions[member_id] = group.agenda.at(due_ms, partial(expire, group, member_id))
 
 
 def end_session(group: TimedGroup, member_id: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import abstractmethod
 from collections.abc import Callable, Generator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -10,11 +11,8 @@ from functools import partial
 from heapq import heappop, heappush
 
 from groupledger.core.custom.custom_group import Protocol, TopicPartition
-from groupledger.core.faults import Fault
 from groupledger.core.protocol.classic_group import NOBODY, ClassicGroup, ClassicProcess
-from groupledger.core.protocol.client_api import Call, Seat, Subscription, Times
-from groupledger.core.protocol.consumer import Error, PartitionCounts, Reaction
-from groupledger.core.protocol.event_refusals import BAD_EVENT, no_process
+from groupledger.core.protocol.consumer import Call, Error, PartitionCounts, Reaction, Seat, Subscription, Times
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.settlement import MemberRound, Outage, Round
 
@@ -178,6 +176,16 @@ class TimedProcess(ClassicProcess):
         """Whether it polls and heartbeats."""
         return self.alive and self.running is Running.ALL
 
+    @property
+    def stands(self) -> str:
+        """How one stands that does not run."""
+        return self.running.value
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it has begun to close."""
+        return self.alive and self.closing
+
     def freeze(self, rounds: int) -> None:
         """Learn nothing more of topics, for so many rounds or until it is refreshed."""
         ClassicProcess.freeze(self, rounds)
@@ -262,14 +270,11 @@ class OpenRound:
 class TimedGroup(ClassicGroup[TimedProcess]):
     """Everything about one group.
 
-    `poll` is what a process does in a poll, `expire` what becomes of a session that is over. `waiting` and `syncing`
-    are members whose JoinGroup, or SyncGroup, is not answered yet; `unsynced`: those who have not sent SyncGroup;
-    `pending`: ids given out that nobody has joined with.
+    `waiting` and `syncing` are members whose JoinGroup, or SyncGroup, is not answered yet; `unsynced`: those who have
+    not sent SyncGroup; `pending`: ids given out that nobody has joined with.
     """
 
     times: Times
-    poll: Callable[[TimedGroup, TimedProcess], Program]
-    expire: Callable[[TimedGroup, str], None]
     agenda: Agenda = field(default_factory=Agenda)
     outages: Outages = field(default_factory=Outages)
     empty: bool = True  # EMPTY: the next generation waits for those who may come
@@ -313,20 +318,6 @@ class TimedGroup(ClassicGroup[TimedProcess]):
         seat = self.coordinator.static_seat(process.instance_id)
         return seat is not None and seat.member_id != process.member_id
 
-    def open(self, name: str) -> TimedProcess:
-        """Return the process of this name, if it has not ended and does not close either."""
-        process = self.process_of(name)
-        if process.closing:
-            raise no_process(name)
-        return process
-
-    def running(self, name: str, to: str) -> TimedProcess:
-        """Return the process of this name; raise Fault(BAD_EVENT) if it stands still and cannot do what it is `to`."""
-        process = self.open(name)
-        if process.running is not Running.ALL:
-            raise Fault(BAD_EVENT, f"{name!r} is {process.running.value}; it cannot {to} before it resumes")
-        return process
-
     def is_known(self, process: TimedProcess) -> bool:
         """Return whether the group's metadata has the topics that a process subscribes to."""
         return process.alive or process.member_id in self.coordinator.members
@@ -365,6 +356,10 @@ class TimedGroup(ClassicGroup[TimedProcess]):
 
         self.agenda.after(process.times.from_broker_ms, arrive)
 
+    @abstractmethod
+    def poll(self, process: TimedProcess) -> Program:
+        """Return what a process does in a poll."""
+
     def wake(self, process: TimedProcess) -> None:
         """Something waits for the next poll of this process."""
         if process.alive and process.program is None and process.poll_due is None and process.running is Running.ALL:
@@ -373,15 +368,15 @@ class TimedGroup(ClassicGroup[TimedProcess]):
 
     def _begin_poll(self, process: TimedProcess) -> AskingPlans | None:
         process.poll_due = None
-        return self.start(process, self.poll(self, process)) if process.running is Running.ALL else None
+        return self.start(process, self.poll(process)) if process.running is Running.ALL else None
 
     def start(self, process: TimedProcess, program: Program) -> AskingPlans:
         """Let a process do this, now."""
         process.read_on()
         process.program = program
-        return self.resume(process)
+        return self.go_on(process)
 
-    def resume(self, process: TimedProcess) -> AskingPlans:
+    def go_on(self, process: TimedProcess) -> AskingPlans:
         """Let a process go on with what it does, until it has to wait or is done."""
         process.program_due, answer = None, None
         while process.program is not None:
@@ -394,7 +389,7 @@ class TimedGroup(ClassicGroup[TimedProcess]):
             if not isinstance(item, int):
                 answer = yield item
             elif item > 0:
-                process.program_due = self.agenda.after(item, partial(self.resume, process))
+                process.program_due = self.agenda.after(item, partial(self.go_on, process))
                 return
 
     # Processes
