@@ -1,24 +1,27 @@
-"""A group's last state with other members or another assignor: who would have what, and how much would move."""
+"""A group's last state with other members, partitions or another assignor: who would have what, what would move."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from groupledger.answers.answer_columns import listed
 from groupledger.answers.generations import CLASSIC, Selection, assigned_by, cluster_of, select
-from groupledger.answers.queries import matching, records
+from groupledger.answers.queries import matching, one_of, records
 from groupledger.answers.queries import partitions as named_partitions
 from groupledger.answers.rebalance import MemberMove
-from groupledger.answers.spoken import numbered
+from groupledger.answers.spoken import MOST_NAMED, numbered
 from groupledger.answers.states import CONSUMER, states
-from groupledger.core.faults import Fault
-from groupledger.core.log.topic_partitions import count_after
-from groupledger.core.moments import iso
+from groupledger.core.custom.custom_group import Protocol
+from groupledger.core.faults import Fault, expected_one_of
+from groupledger.core.log.topic_partitions import change_order
+from groupledger.core.moments import iso, micros
+from groupledger.core.rebalance.registry import BY_NAME, COOPERATIVE_STICKY, DEFAULT_ASSIGNOR, JAVA, RANGE, ROUNDROBIN
+from groupledger.core.scenarios.group_change import count_after, in_turn, new_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from groupledger.answers.causes import Side
@@ -27,14 +30,18 @@ if TYPE_CHECKING:
 
 SERVER = "server-"
 """What the coordinator's own assignors begin with, where one is chosen by name."""
+BY_COORDINATOR = (DEFAULT_ASSIGNOR, RANGE.name)
+"""Assignors of KIP-848's coordinators."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """A group as it would settle. `members`: what each has in the recorded state, and what it would be assigned.
 
-    `moves` counts partitions that would go from one member to another, `unassigned` those that nobody would have;
-    `least` and `most` are of one member. `notes` say what was assumed.
+    `changes` says what is changed. `moves` counts partitions that would go from one member to another, both there
+    before and after; `given_up` those that members would stop reading while the group rebalances by its `protocol`:
+    under an eager one all that they have. `unassigned`: that nobody would have; `least`, `most`: of one member. `notes`
+    say what was assumed.
     """
 
     cluster_id: str
@@ -42,17 +49,39 @@ class WhatIf:
     snapshot_id: str
     generation: int | None
     observed_at: datetime
+    assignor_before: str | None
     assignor: str
+    protocol: str
+    changes: tuple[str, ...]
     joined: tuple[str, ...]
     gone: tuple[str, ...]
     members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
     moves: int
+    given_up: int
+    partitions_before: int
+    partitions: int
+    unassigned_before: int
     unassigned: int
     most_before: int
     least_before: int
     most: int
     least: int
     notes: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        """`pay (cluster dev), if 3 members join and orders has 17 partitions instead of 7`."""
+        *more, last = self.changes or ("it were assigned anew",)
+        changed = f"{', '.join(more)} and {last}" if more else last
+        return f"{self.group_id} (cluster {self.cluster_id}), if {changed}"
+
+
+class _Topic(NamedTuple):
+    """A topic at the time of the state: its partitions by the listing, and as members show that there are."""
+
+    topic_id: str | None
+    listed: int
+    shown: int
 
 
 def what_if(
@@ -71,8 +100,9 @@ def what_if(
 
     `partitions`: topics with more partitions, `+10` or 10 for ten more, `x2` for twice as many. The state is that of a
     generation or group epoch, or the one in force at a time; default: the last one that has members.
-    New members are called `new-1`, ... and subscribe to what most members do. Of those there are, the last in the
-    order of the record go first. The assignor is the recorded one, or any that `groupledger solve` knows.
+    New members are called `new-1`, ...; each subscribes, and is placed, like one of the group's in turn. Of those there
+    are, the last in the order of the record go first. The assignor is the recorded one, or any that `groupledger solve`
+    knows.
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, UNKNOWN_GENERATION, UNKNOWN_MEMBER, NO_MEMBERS,
     NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
     `core.scenarios.solving.targets` does.
@@ -80,65 +110,115 @@ def what_if(
     from groupledger.core.scenarios.solving import targets
 
     cluster = cluster_of(reader, group_id, cluster)
-    side, known = _state(reader, cluster, group_id, generation, at)
+    side, known, notes = _state(reader, cluster, group_id, generation, at)
     every = sorted(side.topics)
     before = [row if row["topics"] is not None else row | {"topics": every} for row in side.members]
     gone = _leaving(before, members, without)
     stay = [row for row in before if row["member_id"] not in gone]
-    new, notes = _joining(before, max(members, 0))
+    new = _joining(stay or before, {row["member_id"] for row in before}, max(members, 0))
     after = [*stay, *new]
     if not after:
         raise Fault("NO_MEMBERS", f"group {group_id!r} has {numbered(len(before), 'member')}: none would be left")
-    listed = _listed(cluster, side, known)
-    counts = {topic: (topic_id, _shown(side, topic, topic_id, count)) for topic, (topic_id, count) in listed.items()}
-    counts |= _more(counts, partitions or {})
-    scenario = _scenario(assignor or _assignor(side), side, counts, after)
+    topics = _topics(cluster, side, known)
+    counts = _counts(topics, partitions or {})
+    name = _chosen(side, assignor)
+    racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else {}
+    scenario = _scenario(name, side, topics, counts, after) | {"racks": racks or None}
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
-    found = tuple(_moves(before, after, given))
-    lost, got = (Counter(place for each in found for place in getattr(each, name)) for name in ("revoked", "added"))
-    topics = {topic for member in scenario["members"] for topic in member["topics"]}
-    partition_count = sum(counts[topic][1] for topic in topics)
-    held = [len(_held(row)) for row in side.members]
-    would = [len(each.assigned) for each in found if each.stays]
+    said = *notes, *_assumed(side, stay or before, new, name), *_of_racks(after, name, racks), *_older(topics)
+    return _compared(cluster, side, _Settled(group_id, name, before, after, topics, counts, given), said)
+
+
+class _Settled(NamedTuple):
+    """A group with its change: its members before and after, its topics, and what members would be assigned."""
+
+    group_id: str
+    assignor: str
+    before: list[Record]
+    after: list[Record]
+    topics: Mapping[str, _Topic]
+    counts: Mapping[str, int]
+    given: Mapping[str, tuple[NamedPartition, ...]]
+
+
+def _compared(cluster: str, side: Side, found: _Settled, notes: tuple[str, ...]) -> WhatIf:
+    """Compare the state with what would become of it."""
+    members = tuple(_moves(found.before, found.after, found.given))
+    stays = [each for each in members if each.stays]
+    lost, got = (Counter(place for each in stays for place in getattr(each, name)) for name in ("revoked", "added"))
+    protocol = _protocol(found.assignor)
+    held, would = [len(_held(row)) for row in found.before], [len(each.assigned) for each in stays]
+    was = _subscribed(found.before, {topic: each.shown for topic, each in found.topics.items()})
+    now = _subscribed(found.after, found.counts)
+    ids = {row["member_id"] for row in found.before}
+    joined = tuple(each.member_id for each in stays if each.member_id not in ids)
+    gone = tuple(sorted(each.member_id for each in members if not each.stays))
+    recorded = _recorded(side)
     return WhatIf(
-        cluster,
-        group_id,
-        snapshot_id=side.snapshot_id,
-        generation=side.number,
-        observed_at=side.at,
-        assignor=scenario["assignor"],
-        joined=tuple(row["member_id"] for row in new),
-        gone=tuple(sorted(gone)),
-        members=found,
+        *(cluster, found.group_id, side.snapshot_id, side.number, side.at),
+        *(recorded, found.assignor, protocol.name.lower()),
+        changes=tuple(_changes(found, len(joined), len(gone), recorded)),
+        joined=joined,
+        gone=gone,
+        members=members,
         moves=(lost & got).total(),
-        unassigned=partition_count - len({place for each in found if each.stays for place in each.assigned}),
+        given_up=lost.total() if protocol is Protocol.COOPERATIVE else sum(len(each.held) for each in stays),
+        partitions_before=was,
+        partitions=now,
+        unassigned_before=was - len({place for row in found.before for place in _held(row)}),
+        unassigned=now - len({place for each in stays for place in each.assigned}),
         most_before=max(held),
         least_before=min(held),
         most=max(would),
         least=min(would),
-        notes=(*notes, *_assumed(side, after), *_older(listed, counts)),
+        notes=notes,
     )
 
 
-def _more(
-    counts: Mapping[str, tuple[str | None, int]], partitions: Mapping[str, str | int]
-) -> dict[str, tuple[str | None, int]]:
-    """Return the changed topics with their new numbers of partitions."""
-    unknown = next((topic for topic in partitions if topic not in counts), None)
+def _subscribed(members: Iterable[Record], counts: Mapping[str, int]) -> int:
+    """Count the partitions of all topics that a member subscribes to."""
+    return sum(counts[topic] for topic in {topic for row in members for topic in row["topics"]} if topic in counts)
+
+
+def _protocol(assignor: str) -> Protocol:
+    """Return how members rejoin: a coordinator (KIP-848) and cooperative assignors let them keep the rest."""
+    named = BY_NAME.get(assignor)
+    keeps = assignor.startswith(SERVER) or COOPERATIVE_STICKY.name in assignor
+    return Protocol.COOPERATIVE if keeps or (named is not None and named.cooperative) else Protocol.EAGER
+
+
+def _changes(found: _Settled, joined: int, gone: int, recorded: str | None) -> Iterator[str]:
+    """Say what is changed: `3 members join`, `orders has 17 partitions instead of 7`."""
+    for number, one, several in ((joined, "joins", "join"), (gone, "leaves", "leave")):
+        if number:
+            yield f"{numbered(number, 'member')} {one if number == 1 else several}"
+    for topic, count in found.counts.items():
+        if count != found.topics[topic].shown:
+            yield f"{topic} has {numbered(count, 'partition')} instead of {found.topics[topic].shown:,}"
+    if found.assignor != recorded:
+        yield f"{found.assignor} assigns" + (f" instead of {recorded}" if recorded is not None else "")
+
+
+def _counts(topics: Mapping[str, _Topic], partitions: Mapping[str, str | int]) -> dict[str, int]:
+    """Return the number of partitions of each topic after the change."""
+    unknown = next((topic for topic in partitions if topic not in topics), None)
     if unknown is not None:
-        raise Fault("UNKNOWN_TOPIC", f"nobody in the group subscribes to {unknown!r}; topics: {', '.join(counts)}")
-    changes = {topic: f"+{each}" if isinstance(each, int) else each for topic, each in partitions.items()}
-    return {topic: (counts[topic][0], count_after(change, counts[topic][1])) for topic, change in changes.items()}
+        raise Fault("UNKNOWN_TOPIC", f"no member subscribes to topic {unknown!r}; {expected_one_of(unknown, topics)}")
+    changes = {topic: f"{each:+}" if isinstance(each, int) else each for topic, each in partitions.items()}
+    return {topic: each.shown for topic, each in topics.items()} | {
+        topic: count_after(change, topics[topic].shown) for topic, change in changes.items()
+    }
 
 
 def _state(
     reader: Reader, cluster: str, group_id: str, generation: int | None, at: datetime | None
-) -> tuple[Side, States]:
+) -> tuple[Side, States, tuple[str, ...]]:
     """Return the state to compute again: complete, with members, of a group whose assignment is ours to compute."""
     condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
     if generation is None and at is None:
+        every = f"SELECT t.*, max(t.offset) OVER () AS newest_of_group FROM current_group_snapshots t WHERE {condition}"
         which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
-        rows = records(reader, f"SELECT t.* FROM current_group_snapshots t WHERE {condition} AND {which}", **values)
+        rows = records(reader, f"SELECT t.* FROM ({every}) t WHERE {which}", **values)
     else:
         rows = [select(reader, group_id, cluster, Selection(generation, at=at)).chosen]
         rows = [row for row in rows if row["members"] and row["complete"]]
@@ -149,65 +229,104 @@ def _state(
     if rows[0]["group_type"] not in (CLASSIC, CONSUMER):
         expected = f"expected {CLASSIC} or {CONSUMER}"
         raise Fault("NOT_COMPUTED", f"group {group_id!r} is a {rows[0]['group_type']} group; {expected}")
-    snapshot_id = rows[0]["snapshot_id"]
+    snapshot_id, offset = rows[0]["snapshot_id"], rows[0]["offset"]
     known = states(reader, condition, values, [snapshot_id], computed=False)
-    return known.sides[cluster, group_id, snapshot_id], known
+    older = rows[0].get("newest_of_group", offset) != offset
+    note = "the group's newest state has no members, or not all of it is recorded: this is the last one that has them"
+    return known.sides[cluster, group_id, snapshot_id], known, (note,) if older else ()
 
 
-def _assignor(side: Side) -> str:
+def _recorded(side: Side) -> str | None:
     """Return the assignor of the state, by the name under which it is computed."""
-    if side.group_type != CLASSIC:
-        return f"{SERVER}{assigned_by(side.group_type, side.assignor)}"
-    if side.assignor is None:
+    named = assigned_by(side.group_type, side.assignor)
+    return named if named is None or side.group_type == CLASSIC else f"{SERVER}{named}"
+
+
+def _chosen(side: Side, assignor: str | None) -> str:
+    """Return the assignor to compute: the recorded one unless another is named; `uniform` is a coordinator's alone."""
+    name = f"{SERVER}{assignor}" if assignor == DEFAULT_ASSIGNOR else assignor or _recorded(side)
+    if name is None:
         raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names no assignor: name the one to compute (assignor)")
-    return side.assignor
+    if ":" in name:
+        raise Fault("UNKNOWN_ASSIGNOR", f"{name} is a custom assignor, which a grid computes: what-if --grid FILE")
+    if name.startswith(SERVER) and name.removeprefix(SERVER) not in BY_COORDINATOR:
+        expected = expected_one_of(name, [f"{SERVER}{each}" for each in BY_COORDINATOR])
+        raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; {expected}, or a client's (groupledger solve)")
+    return name
 
 
 def _leaving(before: list[Record], members: int, without: Sequence[str]) -> set[str]:
     ids = [row["member_id"] for row in before]
     for name in without:
         if name not in ids:
-            raise Fault("UNKNOWN_MEMBER", f"no member {name!r} in this state; members: {', '.join(sorted(ids))}")
+            raise Fault("UNKNOWN_MEMBER", f"no member {name!r} in this state; {expected_one_of(name, sorted(ids))}")
     left = [name for name in ids if name not in without]
     if -members > len(left):
         raise Fault("NO_MEMBERS", f"the state has {numbered(len(left), 'member')}: {-members} cannot go")
     return {*without, *(left[members:] if members < 0 else ())}
 
 
-def _joining(before: list[Record], number: int) -> tuple[list[Record], list[str]]:
-    """Make so many new members with the commonest subscription, and say what had to be assumed."""
-    taken = {row["member_id"] for row in before}
-    counted = Counter(tuple(sorted(row["topics"])) for row in before)
-    topics, alike = min(counted.items(), key=lambda each: (-each[1], each[0]))
-    names: list[str] = []
-    while len(names) < number:
-        at = len(names) + 1
-        name = f"new-{at}"
-        while name in taken:
-            name += "-"
-        names.append(name)
-    row = {"group_instance_id": None, "client_id": None, "host": None, "rack_id": None, "recorded": None}
-    new = [row | {"member_id": name, "topics": list(topics)} for name in names]
-    others = f"{numbered(alike, 'member')} {'does' if alike == 1 else 'do'}"
-    several = f"members differ in what they subscribe to: new ones take {', '.join(topics)}, as {others}"
-    return new, [several] if names and len(counted) > 1 else []
+def _joining(like: list[Record], taken: set[str], number: int) -> list[Record]:
+    """Make so many new members, each with the subscription and the rack of one of the group's in turn."""
+    own = {"group_instance_id": None, "client_id": None, "host": None, "recorded": None, "target": None}
+    models = in_turn(like, number)
+    return [row | own | {"member_id": name} for row, name in zip(models, new_ids(number, taken), strict=True)]
 
 
-def _assumed(side: Side, after: list[Record]) -> Iterator[str]:
+def _assumed(side: Side, like: list[Record], new: list[Record], assignor: str) -> Iterator[str]:
     if any(row["topics"] is None for row in side.members):
         yield "members whose subscription is not in the record are taken to subscribe to every topic of the group"
-    if any(row["rack_id"] for row in after):
-        yield "members name racks: those of replicas are left aside here"
+    if new and len({(*sorted(row["topics"]), row["rack_id"]) for row in like}) > 1:
+        models = ", ".join(dict.fromkeys(row["member_id"] for row in in_turn(like, min(len(new), MOST_NAMED))))
+        more = ", ..." if min(len(new), len(like)) > MOST_NAMED else ""
+        yield f"members differ in topics or rack: new ones are like those there are, in turn: {models}{more}"
+    if new and assignor.removeprefix(SERVER) in (RANGE.name, ROUNDROBIN.name):
+        yield f"{assignor} goes by the order of member ids: who moves what depends on the ids that new members get"
+    by_coordinator = assignor.startswith(SERVER)
+    if by_coordinator != (side.group_type != CLASSIC):
+        now, then = ("client", "coordinator") if by_coordinator else ("coordinator", "client")
+        yield f"a {now} assigns in this group: {assignor} is a {then}'s, for after a conversion (KIP-848)"
 
 
-def _listed(cluster: str, side: Side, known: States) -> dict[str, tuple[str | None, int]]:
+# Racks: the Java client's assignors keep a member near the replicas of its partitions (KIP-881).
+
+
+def _reads_racks(assignor: str, after: list[Record]) -> bool:
+    named = BY_NAME.get(assignor)
+    return named is not None and named.library == JAVA and any(row["rack_id"] for row in after)
+
+
+def _replica_racks(
+    reader: Reader, cluster: str, side: Side, topics: Mapping[str, _Topic], counts: Mapping[str, int]
+) -> dict[str, list[list[str | None]]]:
+    """Return the racks of replicas by topic, as listed at the time of the state; not of topics that are changed."""
+    among, names = one_of("t.topic", "topic", list(topics))
+    said = "SELECT t.topic, t.topic_id, t.partition_count, t.valid_from, t.racks FROM current_topic_snapshots t"
+    where = f"WHERE t.cluster_id = :cluster AND {among} AND t.valid_from <= :moment"
+    rows = records(reader, f"{said} {where}", cluster=cluster, moment=side.at, **names)
+    rows.sort(key=lambda row: change_order(micros(row["valid_from"]), row["topic_id"], row["partition_count"]))
+    last = {row["topic"]: row["racks"] for row in rows}
+    return {topic: racks for topic, racks in last.items() if racks is not None and len(racks) == counts[topic]}
+
+
+def _of_racks(after: list[Record], assignor: str, racks: Mapping[str, object]) -> Iterator[str]:
+    if racks or not any(row["rack_id"] for row in after):
+        return
+    reads = _reads_racks(assignor, after)
+    yield f"members name racks: those of replicas are {'not known' if reads else f'left aside by {assignor} here'}"
+
+
+# The topics, and the group as a scenario.
+
+
+def _topics(cluster: str, side: Side, known: States) -> dict[str, _Topic]:
     """Return the topics as they are listed at the time of the state."""
     missing = known.not_listed(cluster, side, side.at)
     if missing:
         message = f"no topic listing has {', '.join(missing)} at the time of {side.snapshot_id}"
         raise Fault("TOPIC_NOT_LISTED", f"{message}: the partition counts are not known; ingest a listing of topics")
-    listed = known.listed(cluster, side.topics, side.at)
-    return {topic: found for topic, found in sorted(listed.items()) if found is not None}
+    listed = sorted(known.listed(cluster, side.topics, side.at).items())
+    return {topic: _Topic(*found, _shown(side, topic, *found)) for topic, found in listed if found is not None}
 
 
 def _shown(side: Side, topic: str, topic_id: str | None, count: int) -> int:
@@ -219,29 +338,36 @@ def _shown(side: Side, topic: str, topic_id: str | None, count: int) -> int:
     return max(count, highest + 1)
 
 
-def _older(listed: Mapping[str, tuple[str | None, int]], counts: Mapping[str, tuple[str | None, int]]) -> Iterator[str]:
-    for topic, (_, count) in counts.items():
-        if count != listed[topic][1]:
-            taken = f"{topic} is taken to have {count} partitions, as members have"
-            yield f"{taken}: the listing of that time has {listed[topic][1]}"
+def _older(topics: Mapping[str, _Topic]) -> Iterator[str]:
+    for topic, each in topics.items():
+        if each.shown != each.listed:
+            taken = f"{topic} is taken to have {each.shown} partitions, as members have"
+            yield f"{taken}: the listing of that time has {each.listed}"
 
 
 def _scenario(
-    assignor: str, side: Side, counts: Mapping[str, tuple[str | None, int]], after: list[Record]
+    assignor: str, side: Side, topics: Mapping[str, _Topic], counts: Mapping[str, int], after: list[Record]
 ) -> dict[str, Any]:
-    """Return the group as `core.scenarios.solving` takes it."""
+    """Return the group as `core.scenarios.solving` takes it; a coordinator starts from the targets it gave before."""
     stayed = {row["member_id"] for row in side.members}
     serverside = assignor.startswith(SERVER)
+    unnamed = next((topic for topic, each in topics.items() if each.topic_id is None), None) if serverside else None
+    if unnamed is not None:
+        raise Fault("TOPIC_NOT_LISTED", f"the listing names no id of topic {unnamed}, by which {assignor} goes")
     members = []
     for row in after:
-        has = [[topic, number] for topic, number in _held(row) if topic in counts and number < counts[topic][1]]
-        topics = [topic for topic in sorted(row["topics"]) if topic in counts]
-        member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": topics}
+        subscribed = {topic: topics[topic] for topic in sorted(row["topics"]) if topic in topics}
+        wire = row["recorded"] if not serverside or row["target"] is None else row["target"]
+        own = (each for each in wire or () if each["topic"] in subscribed)
+        own = (each for each in own if each["topic_id"] in (None, subscribed[each["topic"]].topic_id))
+        has = [[topic, number] for topic, number in named_partitions(own) if number < counts[topic]]
+        member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": list(subscribed)}
+        member["rack"] = row["rack_id"] if _reads_racks(assignor, after) else None
         generation = side.number if row["member_id"] in stayed else None
         members.append(member | ({"assigned": has} if serverside else {"owned": has, "generation": generation}))
     listed: dict[str, Any] = {
-        topic: {"id": topic_id, "partitions": count} if serverside else count
-        for topic, (topic_id, count) in counts.items()
+        topic: {"id": topics[topic].topic_id, "partitions": count} if serverside else count
+        for topic, count in counts.items()
     }
     return {"id": None, "assignor": assignor, "topics": listed, "members": members}
 
@@ -251,7 +377,7 @@ def _held(row: Record) -> tuple[NamedPartition, ...]:
 
 
 def _moves(
-    before: list[Record], after: list[Record], given: dict[str, tuple[NamedPartition, ...]]
+    before: list[Record], after: list[Record], given: Mapping[str, tuple[NamedPartition, ...]]
 ) -> Iterator[MemberMove]:
     """Compare members as they are in the record, new ones last of those that stay; then those that would be gone."""
     stay = {row["member_id"] for row in after}

@@ -249,7 +249,7 @@ takes_listener = click.option(
 _generation = click.option(
     "--generation", type=_Generation(), metavar="N", help="The rebalance to this generation or group epoch; latest."
 )
-_last = click.option("--last", "generation", flag_value="latest", hidden=True)
+_last = click.option("--last", "generation", flag_value="latest", type=_Generation(), hidden=True)
 
 
 def takes_generation(command: F) -> F:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.answers.answer_columns import Column
-from groupledger.cli.history import print_members
+from groupledger.cli.history import LIMIT, print_members
 from groupledger.cli.options import (
     moment,
     takes_assignor,
@@ -22,6 +22,7 @@ from groupledger.cli.options import (
     takes_wide,
 )
 from groupledger.cli.output import plain
+from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
@@ -119,26 +120,28 @@ def _partitions(given: tuple[str, ...]) -> dict[str, str]:
     return changed
 
 
-def print_what_if(output: Output, answer: WhatIf, limit: int = 20, *, wide: bool = False) -> None:
-    """Print it for a person: what was changed, what would move, who would have what."""
-    output.title(f"{answer.group_id} (cluster {answer.cluster_id}) under {answer.assignor}, if {_changed(answer)}")
+def print_what_if(output: Output, answer: WhatIf, limit: int = LIMIT, *, wide: bool = False) -> None:
+    """Print it for a person: what was changed, before and after in numbers, what would move, who would have what."""
+    output.title(answer.title)
     output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
-    output.line(f"from member to member: {answer.moves:,}; nobody has: {answer.unassigned:,}")
-    spread = f"{answer.most:,}, {answer.least:,} (before: {answer.most_before:,}, {answer.least_before:,})"
-    output.line(f"most, least of a member: {spread}")
+    had = len(answer.members) - len(answer.joined)
+    output.table(
+        ["", "before", "after"],
+        [
+            ("assignor", answer.assignor_before, answer.assignor),
+            ("members", had, had + len(answer.joined) - len(answer.gone)),
+            ("partitions", answer.partitions_before, answer.partitions),
+            ("most of a member", answer.most_before, answer.most),
+            ("least of a member", answer.least_before, answer.least),
+            ("nobody has", answer.unassigned_before, answer.unassigned),
+        ],
+    )
+    eager = answer.protocol == Protocol.EAGER.lower()
+    why = "eager: members stop reading all they have" if eager else "cooperative: members stop reading what moves"
+    output.line(f"given up: {answer.given_up:,} ({why}); from member to member: {answer.moves:,}")
     output.title("members")
     print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"), wide=wide)
     output.notes(answer.notes)
-
-
-def _changed(answer: WhatIf) -> str:
-    """Format as `2 members more`."""
-    parts = [
-        f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
-        for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
-        if names
-    ]
-    return " and ".join(parts) or "it were assigned anew"
 
 
 # Print what a grid's changes would do to all groups, in one table.

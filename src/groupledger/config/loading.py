@@ -31,7 +31,7 @@ from groupledger.config.settings import (
     matching,
 )
 from groupledger.core.log.layouts import FIELDS
-from groupledger.core.log.topic_partitions import MORE_PARTITIONS
+from groupledger.core.scenarios.group_change import MORE_PARTITIONS
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
