@@ -26,7 +26,7 @@ from groupledger.answers.storms import stickiness, storms
 from groupledger.answers.tenures import partition_timeline
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions, unowned_time
-from groupledger.answers.what_if import what_if
+from groupledger.answers.changed_group import what_if
 from groupledger.core.assignors.server.across_conversion import convert
 from groupledger.core.moments import parse
 

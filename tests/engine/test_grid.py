@@ -70,9 +70,7 @@ def changed(members, change):
     if change.members < 0:
         after = after[: max(len(after) + change.members, 0)]
     elif after:
-        after += [
-            (f"{after[at % len(after)][0]}+{at}", after[at % len(after)][1], "", []) for at in range(change.members)
-        ]
+        after += [(f"new-{at + 1}", after[at % len(after)][1], "", []) for at in range(change.members)]
     counts = dict(COUNTS)
     for topic in counts if change.partitions else ():
         if change.topic in (None, topic):

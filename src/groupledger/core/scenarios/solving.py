@@ -91,7 +91,7 @@ def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
     if name in ASSIGNORS:
         require_form(scenario)
         encoded = encode(scenario)
-        answer = assign(name, encoded.batch, mode="safe")
+        answer = assign(name, encoded.batch)
         result = _listed(scenario, encoded, answer, answer.target_start, answer.target_topic, answer.target_partition)
     else:
         result = _settled(scenario)
