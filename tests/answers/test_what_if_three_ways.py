@@ -18,14 +18,16 @@ from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.simulator import simulate
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import targets
-from groupledger.engine.grid_cells import CELL, HAD, WHO, WOULD_HAVE, Grid
-from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from groupledger.core.wire.codec import uuid_bytes
 from groupledger.engine import bucket_rows as r
+from groupledger.engine.grid_cells import CELL, HAD, WHO, WOULD_HAVE, Grid
+from groupledger.engine.topic_catalogue import SINCE, TopicCatalogue
 from tests.answers.histories import listed
 from tests.answers.ledgers import write
 from tests.answers.rows import at
 from tests.engine.bucket_rows import AS_KAFKA, group_row, member_row, table
+
+pytestmark = pytest.mark.slow
 
 CLIENTS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 COORDINATORS = ("uniform", "range")
@@ -99,8 +101,8 @@ def drawn(seed, counts):
     names = draw.sample(["m-4", "a-7", "z", "new-1", "k-2", "B"], draw.randint(1, 5))
     shared = draw.random() < 0.6
     own = [wanted if shared else sorted(draw.sample(wanted, draw.randint(1, len(wanted)))) for _ in names]
-    racks = [draw.choice(["r1", "r2", None]) if draw.random() < 0.5 else None for _ in names]
-    static = [f"i{at}" if draw.random() < 0.2 else None for at in range(len(names))]
+    racks = [draw.choice(["r1", "r2", None]) for _ in names] if draw.random() < 0.3 else [None] * len(names)
+    static = [f"i{at}" if draw.random() < 0.1 else None for at in range(len(names))]
     known = draw.choice([names, names[:-1] or names])
     had = {topic: draw.choice([count, max(count - 2, 0)]) for topic, count in counts.items()}
     given = settled(
@@ -109,7 +111,7 @@ def drawn(seed, counts):
     has = [given.get(name, []) for name in names]
     target: list = [None] * len(names)
     if kind == "consumer":
-        held = has if draw.random() < 0.6 else [[each for each in some if draw.random() < 0.8] for some in has]
+        held = has if draw.random() < 0.8 else [[each for each in some if draw.random() < 0.8] for some in has]
         target, has = has, held
     members = list(zip(names, own, racks, static, has, target, strict=True))
     return Drawn(f"g{seed}", f"c{seed % CLUSTERS}", kind, assignor, members, shared)
@@ -231,11 +233,12 @@ def test_a_cell_of_the_grid_is_what_one_group_is_told(groups, reader, cells):
             found.partitions,
         ), said
         seen[of.kind, found.assignor] += 1
-    assert len(seen) == 2 + 4 and sum(seen.values()) > 0.9 * GROUPS
+    assert len(seen) == len(CLIENTS) + len(COORDINATORS)
+    assert sum(seen.values()) > 0.9 * GROUPS
 
 
 def script(of, change, counts, joined, gone):
-    """The group's members with what they have, then the change in one go."""
+    """The group's members with what they have, then the change; a coordinator meets new ones one by one."""
     modern = of.kind == "consumer"
     protocol = e.GroupProtocol.CONSUMER if modern else e.GroupProtocol.CLASSIC
     how = {"group_protocol": protocol} | ({"remote_assignor": of.assignor} if modern else {"assignors": (of.assignor,)})
@@ -247,10 +250,11 @@ def script(of, change, counts, joined, gone):
     events = [e.Leave(name, together=True) for name in gone]
     if change.partitions:
         grown = counts[change.topic] + 3 if change.partitions == "+3" else 2 * counts[change.topic]
-        events.insert(0, e.SetPartitions(change.topic, grown, together=True))
+        events.append(e.SetPartitions(change.topic, grown, together=True))
     stay = [each for each in of.members if each[0] not in gone]
-    for at, name in enumerate(joined):
-        events.append(e.Join(name, tuple(stay[at % len(stay)][1]), together=True, **how))
+    for place, name in enumerate(joined):
+        when = {"at_ms": 60_000 * place} if modern else {"together": True}
+        events.append(e.Join(name, tuple(stay[place % len(stay)][1]), **when, **how))
     events[-1] = replace(events[-1], together=False)
     ids = {each.member: [each.member] for each in seated} | {name: [name] for name in joined}
     topics = {topic: [uuid_bytes(topic_id(topic))] for topic in TOPICS}
@@ -258,7 +262,7 @@ def script(of, change, counts, joined, gone):
 
 
 def test_a_simulated_group_settles_as_one_group_is_told(groups, reader):
-    seen, other = Counter(), []
+    seen = Counter()
     for number, of in enumerate(groups[0]):
         change = CHANGES[number % len(CHANGES)]
         counts = groups[1][of.cluster]
@@ -267,14 +271,20 @@ def test_a_simulated_group_settles_as_one_group_is_told(groups, reader):
         unsettled = of.kind == "consumer" and any(has != target for *_, has, target in of.members)
         subscribed = {topic for _, own, *_ in of.members for topic in own}
         unheard = change.topic is not None and change.topic not in subscribed
-        if change == ChangeSettings() or len(of.members) + change.members <= 0 or static or racked or unsettled or unheard:
+        if (
+            change == ChangeSettings()
+            or len(of.members) + change.members <= 0
+            or static
+            or racked
+            or unsettled
+            or unheard
+        ):
             continue
         found = what_if(reader, of.name, of.cluster, **asked(of, change, "recorded"))
         last = simulate(script(of, change, counts, found.joined, found.gone))[-1]
         owners = {(each.topic, each.partition): name for each, name in last.owners.items()}
         ours = {place: each.member_id for each in found.members if each.stays for place in each.assigned}
-        seen[of.kind, of.assignor, owners == ours] += 1
-        if owners != ours:
-            other.append((of, change, owners, ours))
-    print(seen, Counter((o.assignor, c.words, len(o.members)) for o, c, _, _ in other), [x for x in other if x[1].members == 1][:2])
-    assert not other
+        assert owners == ours, (of, change)
+        seen[of.kind, of.assignor] += 1
+    assert len(seen) == len(CLIENTS) + len(COORDINATORS)
+    assert sum(seen.values()) > 0.4 * GROUPS

@@ -107,8 +107,6 @@ def what_if(
     NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
     `core.scenarios.solving.targets` does.
     """
-    from groupledger.core.scenarios.solving import targets
-
     cluster = cluster_of(reader, group_id, cluster)
     side, known, notes = _state(reader, cluster, group_id, generation, at)
     every = sorted(side.topics)
@@ -124,9 +122,20 @@ def what_if(
     name = _chosen(side, assignor)
     racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else {}
     scenario = _scenario(name, side, topics, counts, after) | {"racks": racks or None}
-    given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
+    given = _given(scenario, len(new))
     said = *notes, *_assumed(side, stay or before, new, name), *_of_racks(after, name, racks), *_older(topics)
     return _compared(cluster, side, _Settled(group_id, name, before, after, topics, counts, given), said)
+
+
+def _given(scenario: Mapping[str, Any], joined: int) -> dict[str, tuple[NamedPartition, ...]]:
+    """Return what members would be assigned. A coordinator computes anew for each that joins, the last of `members`."""
+    from groupledger.core.scenarios.solving import targets
+
+    members, given = scenario["members"], dict[str, list[tuple[str, int]]]()
+    for left in range(max(joined - 1, 0) if scenario["assignor"].startswith(SERVER) else 0, -1, -1):
+        given = targets({**scenario, "members": members[: len(members) - left]})
+        members = [each | {"assigned": [*map(list, given.get(each["id"], ()))]} for each in members]
+    return {member_id: tuple(sorted(has)) for member_id, has in given.items()}
 
 
 class _Settled(NamedTuple):

@@ -26,8 +26,8 @@ from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
-    from groupledger.answers.queries import Reader
     from groupledger.answers.changed_group import WhatIf
+    from groupledger.answers.queries import Reader
     from groupledger.cli.options import Job
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound

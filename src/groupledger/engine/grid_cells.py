@@ -20,8 +20,8 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
+from groupledger.core.assignors.server.server_batch import TargetRows, failure, written
 from groupledger.core.assignors.server.server_batch import assign as server_assign
-from groupledger.core.assignors.server.server_batch import failure, written
 from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId
 from groupledger.core.assignors.server.server_group import encode as server_encode
 from groupledger.core.faults import Fault
@@ -109,9 +109,9 @@ class Grid:
         for number, change in enumerate(self.changes):
             after = _changed(before, change)
             topics = _topics(self.calculation.catalogue, change)
-            calculation = replace(self.calculation, topics=topics, carried=True, coordinator=None)
+            calculation = replace(self.calculation, topics=topics, carried=True, settles=True, coordinator=None)
             for at, assignor in enumerate(self.assignors):
-                decoded = decode(_under(after, assignor, calculation), calculation, custom)
+                decoded = decode(_under(after, assignor, change, calculation), calculation, custom)
                 result = rebalance(decoded.snapshots, decoded.choice)
                 computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
                 who = _who(decoded, computed.assignments(), before, after) if self.members else None
@@ -296,7 +296,7 @@ Targets = dict[tuple[str, str], list[dict[str, Any]]]
 """By snapshot and member id, in the layout of facts."""
 
 
-def _under(parts: Parts, assignor: str, calculation: Calculation) -> Parts:
+def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Calculation) -> Parts:
     """Return the state as the assignor is asked: a KIP-848 group has its targets, or a reason why it has none."""
     groups, members, records = parts
     modern = _coordinated(groups)
@@ -310,7 +310,7 @@ def _under(parts: Parts, assignor: str, calculation: Calculation) -> Parts:
     some = groups.filter(modern).combine_chunks()
     own = pc.is_in(column(members, c.SNAPSHOT_ID), value_set=column(some, c.SNAPSHOT_ID))
     theirs = members.filter(own).combine_chunks()
-    targets, reasons = _targets(some, theirs, calculation)
+    targets, reasons = _targets(some, theirs, max(change.members, 0), calculation)
     ids = zip(*(column(theirs, name).to_pylist() for name in (c.SNAPSHOT_ID, c.MEMBER_ID)), strict=True)
     lists = pa.array([targets.get(each) for each in ids], theirs.schema.field(c.TARGET).type)
     theirs = _with(_with(theirs, c.RECORDED, lists), c.TARGET, lists)
@@ -325,8 +325,8 @@ def _refused(groups: pa.Table, reasons: Reasons) -> pa.Table:
     return groups.combine_chunks()
 
 
-def _targets(groups: pa.Table, members: pa.Table, calculation: Calculation) -> tuple[Targets, Reasons]:
-    """Return the targets that coordinators give these groups, and why some have none."""
+def _targets(groups: pa.Table, members: pa.Table, joined: int, calculation: Calculation) -> tuple[Targets, Reasons]:
+    """Return the targets that coordinators give these groups, and why some have none; the last `joined` are new."""
     asked: dict[str, dict[str, ServerGroup]] = {name: {} for name in SERVER_ASSIGNORS}
     topics, reasons = _topics_of(Parts(groups, members, members.slice(0, 0)), calculation)
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -347,19 +347,47 @@ def _targets(groups: pa.Table, members: pa.Table, calculation: Calculation) -> t
             reasons[snapshot] = fault.code, fault.message
     targets: Targets = {}
     for name, some in asked.items():
-        batch, texts = server_encode(list(some.values()))
-        result = server_assign(name, batch)
-        for at, snapshot in enumerate(some):
-            error = failure(batch, result, at)
-            if error is not None:
-                reasons[snapshot] = "ASSIGNOR_FAILS", f"{SERVER}{name} fails on this group: {error}"
-                continue
-            for member, record in written(batch, texts, result, at).items():
-                targets[snapshot, member] = [
-                    {c.TOPIC_ID: topics[snapshot][topic].id, c.TOPIC: topic, c.PARTITIONS: numbers}
-                    for topic, numbers in record
-                ]
+        records, failed = _computed(name, some, joined)
+        reasons |= failed
+        for snapshot, of_members in records.items():
+            for member, record in of_members.items():
+                entries = ((topics[snapshot][topic].id, topic, numbers) for topic, numbers in record)
+                wire = [dict(zip((c.TOPIC_ID, c.TOPIC, c.PARTITIONS), each, strict=True)) for each in entries]
+                targets[snapshot, member] = wire
     return targets, reasons
+
+
+def _computed(name: str, groups: dict[str, ServerGroup], joined: int) -> tuple[dict[str, TargetRows], Reasons]:
+    """Return the targets of each group after its last member came: its coordinator computes anew for each that does."""
+    found: dict[str, TargetRows] = {}
+    reasons: Reasons = {}
+    for left in range(max(joined - 1, 0), -1, -1):
+        now = {snapshot: _so_far(group, left, found.get(snapshot, {})) for snapshot, group in groups.items()}
+        batch, texts = server_encode(list(now.values()))
+        result = server_assign(name, batch)
+        errors = {snapshot: failure(batch, result, at) for at, snapshot in enumerate(now)}
+        found = {snapshot: written(batch, texts, result, at) for at, snapshot in enumerate(now) if not errors[snapshot]}
+        reasons |= {
+            snapshot: ("ASSIGNOR_FAILS", f"{SERVER}{name} fails on this group: {error}")
+            for snapshot, error in errors.items()
+            if error is not None
+        }
+        groups = {snapshot: group for snapshot, group in groups.items() if snapshot in found}
+    return found, reasons
+
+
+def _so_far(group: ServerGroup, left: int, given: TargetRows) -> ServerGroup:
+    """Return the group while so many are yet to join, each with the target that it was given last."""
+    members = group.members[: len(group.members) - left]
+    ids = {name: topic.topic_id for name, topic in group.topics.items()}
+
+    def has(member: ServerMember) -> ServerMember:
+        if member.member_id not in given:
+            return member
+        ordered = sorted((topic, tuple(sorted(numbers))) for topic, numbers in given[member.member_id])
+        return replace(member, target=tuple((ids[topic], numbers) for topic, numbers in ordered))
+
+    return replace(group, members=tuple(map(has, members)))
 
 
 class _Listed(NamedTuple):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.explanation import Explanation, GroupDifference, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
-    from groupledger.answers.changed_group import WhatIf
     from groupledger.core.moments import Bound, Point
     from groupledger.core.protocol.rolling_migration import MigrationRehearsal
     from groupledger.notebook.replies import ListingReply, TableReply

@@ -58,6 +58,8 @@ from groupledger.core.wire.codec import uuid_bytes
 
 MOST_ROUNDS = 4
 """Rounds in which a group must settle; cooperative assignors need two or three."""
+COOPERATIVE = "cooperative"
+"""In the name of every cooperative assignor, whatever library it is of."""
 
 
 def solve(
@@ -83,33 +85,26 @@ def solve(
 
 
 def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
-    """Return the final partitions of a scenario's members: a cooperative assignor's target, not its first round.
+    """Return the final partitions of a scenario's members: what a cooperative assignor's last round gives them.
 
     Raises Fault as `solve` does, and ASSIGNOR_FAILS with the assignor's failure.
     """
-    name = scenario["assignor"]
-    if name in ASSIGNORS:
-        require_form(scenario)
-        encoded = encode(scenario)
-        answer = assign(name, encoded.batch)
-        result = _listed(scenario, encoded, answer, answer.target_start, answer.target_topic, answer.target_partition)
-    else:
-        result = _settled(scenario)
+    result = _settled(scenario)
     if "error" in result:
-        raise Fault("ASSIGNOR_FAILS", f"{name} fails on this group: {result['error']}")
+        raise Fault("ASSIGNOR_FAILS", f"{scenario['assignor']} fails on this group: {result['error']}")
     return {
         member_id: [(topic, number) for topic, number in pairs] for member_id, pairs in result["assignment"].items()
     }
 
 
 def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return the result after all rounds, for an assignor that gives each round's answer but no target."""
+    """Return the result after all rounds: an eager assignor and a coordinator give it in one."""
     result = solve(scenario)
-    for _ in range(MOST_ROUNDS):
-        if "error" in result or scenario["assignor"].startswith("server-"):
+    for _ in range(MOST_ROUNDS if COOPERATIVE in scenario["assignor"] else 0):
+        if "error" in result:
             break
         lists = result["assignment"]
-        members = [member | {"owned": lists[member["id"]]} for member in scenario["members"]]
+        members = [each | {"owned": lists[each["id"]], "generation": 0} for each in scenario["members"]]
         again = solve(scenario | {"members": members})
         if again.get("assignment") == lists:
             break
