@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -69,11 +70,15 @@ class Drawn:
     cluster: str
     kind: str
     assignor: str
-    members: list
+    members: list[Any]
     shared: bool
 
     def rows(self):
-        key = {"cluster_id": self.cluster, "group_id": self.name, "snapshot_id": f"log/{self.cluster}/{self.name}"}
+        key: dict[str, Any] = {
+            "cluster_id": self.cluster,
+            "group_id": self.name,
+            "snapshot_id": f"log/{self.cluster}/{self.name}",
+        }
         modern = self.kind == "consumer"
         group = key | {"group_type": self.kind, "protocol_type": None if modern else "consumer", "offset": 1}
         group |= {"snapshot_kind": "fold" if modern else "generation", "assignor": self.assignor, "complete": True}
@@ -86,7 +91,12 @@ class Drawn:
         }
         found = []
         for order, (name, own, rack, instance, has, target) in enumerate(self.members):
-            of = {"member_order": order, "member_id": name, "rack_id": rack, "group_instance_id": instance}
+            of: dict[str, Any] = {
+                "member_order": order,
+                "member_id": name,
+                "rack_id": rack,
+                "group_instance_id": instance,
+            }
             of |= {"topics": None if self.shared else list(own), "recorded": wire(has, ids=modern)}
             found.append(key | of | {"target": None if target is None else wire(target, ids=modern), "offset": 1})
         return group, found
@@ -109,7 +119,7 @@ def drawn(seed, counts):
         kind, assignor, [(name, topics) for name, topics in zip(names, own, strict=True) if name in known], had
     )
     has = [given.get(name, []) for name in names]
-    target: list = [None] * len(names)
+    target: list[Any] = [None] * len(names)
     if kind == "consumer":
         held = has if draw.random() < 0.8 else [[each for each in some if draw.random() < 0.8] for some in has]
         target, has = has, held
@@ -247,7 +257,7 @@ def script(of, change, counts, joined, gone):
         own = tuple(TopicPartition(*each) for each in has)
         seat = e.RecordedSeat(name, own, () if modern else own, None if modern else 4, leads=name == of.members[0][0])
         seated.append(e.Join(name, tuple(topics), group_instance_id=instance, seat=seat, **how))
-    events = [e.Leave(name, together=True) for name in gone]
+    events: list[e.Event] = [e.Leave(name, together=True) for name in gone]
     if change.partitions:
         grown = counts[change.topic] + 3 if change.partitions == "+3" else 2 * counts[change.topic]
         events.append(e.SetPartitions(change.topic, grown, together=True))

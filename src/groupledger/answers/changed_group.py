@@ -38,10 +38,10 @@ BY_COORDINATOR = (DEFAULT_ASSIGNOR, RANGE.name)
 class WhatIf:
     """A group as it would settle. `members`: what each has in the recorded state, and what it would be assigned.
 
-    `changes` says what is changed. `moves` counts partitions that would go from one member to another, both there
-    before and after; `given_up` those that members would stop reading while the group rebalances by its `protocol`:
-    under an eager one all that they have. `unassigned`: that nobody would have; `least`, `most`: of one member. `notes`
-    say what was assumed.
+    `changes` says what is changed, `grown_from` how many partitions topics have that would have more. `moves` counts
+    partitions that would go from one member to another, both there before and after; `given_up` those that members
+    would stop reading while the group rebalances by its `protocol`: under an eager one all that they have.
+    `unassigned`: that nobody would have; `least`, `most`: of one member. `notes` say what was assumed.
     """
 
     cluster_id: str
@@ -53,6 +53,7 @@ class WhatIf:
     assignor: str
     protocol: str
     changes: tuple[str, ...]
+    grown_from: tuple[NamedPartition, ...]
     joined: tuple[str, ...]
     gone: tuple[str, ...]
     members: tuple[MemberMove, ...] = field(metadata=listed(MemberMove))
@@ -74,6 +75,26 @@ class WhatIf:
         *more, last = self.changes or ("it were assigned anew",)
         changed = f"{', '.join(more)} and {last}" if more else last
         return f"{self.group_id} (cluster {self.cluster_id}), if {changed}"
+
+    @property
+    def numbers(self) -> tuple[tuple[str, object, object], ...]:
+        """What is compared, before and after."""
+        had = len(self.members) - len(self.joined)
+        return (
+            ("assignor", self.assignor_before, self.assignor),
+            ("members", had, had + len(self.joined) - len(self.gone)),
+            ("partitions", self.partitions_before, self.partitions),
+            ("most of a member", self.most_before, self.most),
+            ("least of a member", self.least_before, self.least),
+            ("nobody has", self.unassigned_before, self.unassigned),
+        )
+
+    @property
+    def cost(self) -> str:
+        """`given up: 3 (cooperative: members stop reading what moves); from member to member: 3`."""
+        eager = self.protocol == Protocol.EAGER.lower()
+        why = "eager: members stop reading all they have" if eager else "cooperative: members stop reading what moves"
+        return f"given up: {self.given_up:,} ({why}); from member to member: {self.moves:,}"
 
 
 class _Topic(NamedTuple):
@@ -167,6 +188,7 @@ def _compared(cluster: str, side: Side, found: _Settled, notes: tuple[str, ...])
         *(cluster, found.group_id, side.snapshot_id, side.number, side.at),
         *(recorded, found.assignor, protocol.name.lower()),
         changes=tuple(_changes(found, len(joined), len(gone), recorded)),
+        grown_from=tuple((t, each.shown) for t, each in found.topics.items() if found.counts[t] != each.shown),
         joined=joined,
         gone=gone,
         members=members,

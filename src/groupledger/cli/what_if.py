@@ -22,7 +22,6 @@ from groupledger.cli.options import (
     takes_wide,
 )
 from groupledger.cli.output import plain
-from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
 )
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page: before and after.")
 @click.option("--rows", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
 @takes_cluster_name
 @takes_limit
@@ -63,6 +63,7 @@ def what_if(
     generation: int | None,
     at: Bound | None,
     grid: Path | None,
+    html: Path | None,
     rows: str | None,
     cluster: str | None,
     limit: int,
@@ -80,6 +81,7 @@ def what_if(
     """
     if grid is not None:
         alone = {"--members": members, "--without": without, "--partitions": partitions, "--assignor": assignor}
+        alone |= {"--html": html, "--generation": generation, "--at": at}
         other = next((name for name, value in alone.items() if value), None)
         if other is not None:
             raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
@@ -94,7 +96,7 @@ def what_if(
     def ask(reader: Reader) -> WhatIf:
         from groupledger.answers.changed_group import what_if as answered
 
-        return answered(
+        found = answered(
             reader,
             group,
             cluster,
@@ -105,8 +107,13 @@ def what_if(
             generation=generation,
             at=moment(reader, cluster, at),
         )
+        if html is not None:
+            from groupledger.report.html.written import write_what_if
 
-    job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide), cluster, "what_if")
+            write_what_if(found, html)
+        return found
+
+    job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide, page=html), cluster, "what_if")
 
 
 def _partitions(given: tuple[str, ...]) -> dict[str, str]:
@@ -116,32 +123,25 @@ def _partitions(given: tuple[str, ...]) -> dict[str, str]:
         topic, equals, change = each.rpartition("=")
         if not equals or not topic:
             raise click.UsageError(f"--partitions {each!r}: expected TOPIC=+N or TOPIC=xN, such as orders=+10.")
+        if topic in changed:
+            raise click.UsageError(f"--partitions {each!r}: {topic} is there already; expected each topic once.")
         changed[topic] = change
     return changed
 
 
-def print_what_if(output: Output, answer: WhatIf, limit: int = LIMIT, *, wide: bool = False) -> None:
+def print_what_if(
+    output: Output, answer: WhatIf, limit: int = LIMIT, *, wide: bool = False, page: Path | None = None
+) -> None:
     """Print it for a person: what was changed, before and after in numbers, what would move, who would have what."""
     output.title(answer.title)
     output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
-    had = len(answer.members) - len(answer.joined)
-    output.table(
-        ["", "before", "after"],
-        [
-            ("assignor", answer.assignor_before, answer.assignor),
-            ("members", had, had + len(answer.joined) - len(answer.gone)),
-            ("partitions", answer.partitions_before, answer.partitions),
-            ("most of a member", answer.most_before, answer.most),
-            ("least of a member", answer.least_before, answer.least),
-            ("nobody has", answer.unassigned_before, answer.unassigned),
-        ],
-    )
-    eager = answer.protocol == Protocol.EAGER.lower()
-    why = "eager: members stop reading all they have" if eager else "cooperative: members stop reading what moves"
-    output.line(f"given up: {answer.given_up:,} ({why}); from member to member: {answer.moves:,}")
+    output.table(["", "before", "after"], answer.numbers)
+    output.line(answer.cost)
     output.title("members")
     print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"), wide=wide)
     output.notes(answer.notes)
+    if page is not None:
+        output.line(f"page: {page}")
 
 
 # Print what a grid's changes would do to all groups, in one table.

@@ -496,7 +496,7 @@ class LedgerGroup:
         *,
         partitions: Mapping[str, str | int] | None = None,
         at: When | None = None,
-    ) -> Reply[WhatIf]:
+    ) -> replies.PlottedReply[WhatIf]:
         """Compute a state (default: the last with members) with other members, partitions or another assignor.
 
         Raises Fault: as `answers.changed_group.what_if`.
@@ -514,7 +514,7 @@ class LedgerGroup:
             generation=generation,
             at=moment_of(self.ledger.reader, at, self.cluster),
         )
-        return Reply(found, lambda output: print_what_if(output, found))
+        return replies.PlottedReply(found, lambda output: print_what_if(output, found))
 
 
 # Parse the times that a notebook passes.

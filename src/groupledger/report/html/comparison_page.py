@@ -1,4 +1,4 @@
-"""Build the page of a comparison of scripts: what each costs under each variant, and a timeline of each."""
+"""Build the page of a comparison: of scripts, with a timeline of each; of a group before and after a change."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.spoken import numbered
-from groupledger.report.html.charts import consumption_picture, missed_partitions
-from groupledger.report.html.page_parts import PageTable, Section
+from groupledger.answers.spoken import numbered, spans
+from groupledger.core.moments import iso
+from groupledger.report.html.charts import consumption_picture, drawing, missed_partitions
+from groupledger.report.html.page_parts import PageTable, Section, some
+from groupledger.report.pictures import draw
 
 if TYPE_CHECKING:
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
     from groupledger.report.html.charts import Drawing
 
@@ -77,3 +80,32 @@ def _timeline(name: str, each: ComparedVariant, begin_ms: int, end_ms: int, most
     moves = "" if each.cost.moves is None else f", {numbered(each.cost.moves, 'move')}"
     brief = f"{each.cost.unavailable_ms:,} partition-ms{moves}"
     return Section(title, brief, tuple(pictures), lines=failures, is_open=True)
+
+
+# The page of `what-if GROUP`.
+
+MOST_MEMBERS = 1_000
+MEMBER_HEADS = ("member", "change", "had", "would have", "gains", "loses", "client", "instance")
+
+
+def what_if_page(found: WhatIf) -> ComparisonPage:
+    """Build the page: numbers before and after, who has what as squares, and a row a member."""
+    new = set(found.joined)
+    rows = [
+        (
+            *(each.member_id, "new" if each.member_id in new else None if each.stays else "gone"),
+            *(len(each.held), len(each.assigned), spans(each.added) or None, spans(each.revoked) or None),
+            *(each.client_id, each.group_instance_id),
+        )
+        for each in found.members
+    ]
+    squares = drawing(
+        lambda: draw(found), f"Who has which partition before and after: {found.cost}. The table has all."
+    )
+    numbers = PageTable(("", "before", "after"), found.numbers)
+    sections = (
+        Section("Before and after", found.cost, (squares,), lines=found.notes, tables=(numbers,), is_open=True),
+        Section("Members", "", tables=(some(rows, MEMBER_HEADS, MOST_MEMBERS, "what-if --json"),), is_open=True),
+    )
+    about = f"groupledger what-if · as of generation {found.generation}, {iso(found.observed_at)} · {found.snapshot_id}"
+    return ComparisonPage(found.title, about, sections)

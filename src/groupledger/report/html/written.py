@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.text import cell
-from groupledger.report.html.comparison_page import comparison_page
+from groupledger.report.html.comparison_page import comparison_page, what_if_page
 from groupledger.report.html.gathering import fleet, group_facts
 from groupledger.report.html.group_page import group_page
 from groupledger.report.html.index_page import index_page
@@ -21,6 +21,7 @@ from groupledger.report.html.page_parts import INDEX, PAGE_NAME, Link, page_of
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.queries import Reader
     from groupledger.answers.scope import RequestedScope
     from groupledger.core.protocol.comparison import ScriptComparison
@@ -65,14 +66,25 @@ def write_report(
 
 
 def write_comparison(found: ScriptComparison, place: Path) -> None:
-    """Write the page of a comparison with timelines; a file that is there is replaced.
+    """Write the page of a comparison with timelines; raise as `_write`."""
+    _require_libraries()
+    _write(comparison_page(found), place)
+
+
+def write_what_if(found: WhatIf, place: Path) -> None:
+    """Write the page of a changed group: who has what, before and after; raise as `_write`."""
+    _require_libraries()
+    _write(what_if_page(found), place)
+
+
+def _write(page: ComparisonPage, place: Path) -> None:
+    """Write one page; a file that is there is replaced.
 
     Raises Fault: REPORT_MISSING without the libraries, CANNOT_WRITE.
     """
-    _require_libraries()
-    page = _rendered("comparison", comparison_page(found))
+    text = _rendered("comparison", page)
     try:
-        place.write_text(page, encoding="utf-8")
+        place.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Fault("CANNOT_WRITE", f"{place}: {error.strerror}; expected a file that can be written") from error
 
