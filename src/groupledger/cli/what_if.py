@@ -25,8 +25,8 @@ from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.queries import Reader
-    from groupledger.answers.what_if import WhatIf
     from groupledger.cli.options import Job
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound
@@ -91,7 +91,7 @@ def what_if(
     changed = _partitions(partitions)
 
     def ask(reader: Reader) -> WhatIf:
-        from groupledger.answers.what_if import what_if as answered
+        from groupledger.answers.changed_group import what_if as answered
 
         return answered(
             reader,

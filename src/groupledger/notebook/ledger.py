@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.explanation import Explanation, GroupDifference, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from groupledger.answers.tenures import PartitionTimeline
     from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
-    from groupledger.answers.what_if import WhatIf
     from groupledger.core.moments import Bound, Point
     from groupledger.core.protocol.rolling_migration import MigrationRehearsal
     from groupledger.notebook.replies import ListingReply, TableReply
@@ -499,9 +499,9 @@ class LedgerGroup:
     ) -> Reply[WhatIf]:
         """Compute a state (default: the last with members) with other members, partitions or another assignor.
 
-        Raises Fault: as `answers.what_if.what_if`.
+        Raises Fault: as `answers.changed_group.what_if`.
         """
-        from groupledger.answers.what_if import what_if
+        from groupledger.answers.changed_group import what_if
         from groupledger.cli.what_if import print_what_if
 
         group = self.ledger.reader, self.group_id, self.cluster

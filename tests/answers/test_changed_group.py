@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.answers.what_if import what_if
+from groupledger.answers.changed_group import what_if
 from groupledger.core.faults import Fault
 from tests.answers.histories import History, listed, rows_of
 

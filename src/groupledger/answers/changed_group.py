@@ -16,6 +16,7 @@ from groupledger.answers.states import CONSUMER, states
 from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import count_after
 from groupledger.core.moments import iso
+from groupledger.core.rebalance.registry import called
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -81,23 +82,20 @@ def what_if(
 
     cluster = cluster_of(reader, group_id, cluster)
     side, known = _state(reader, cluster, group_id, generation, at)
-    every = sorted(side.topics)
-    before = [row if row["topics"] is not None else row | {"topics": every} for row in side.members]
+    before = [row if row["topics"] is not None else row | {"topics": sorted(side.topics)} for row in side.members]
     gone = _leaving(before, members, without)
-    stay = [row for row in before if row["member_id"] not in gone]
     new, notes = _joining(before, max(members, 0))
-    after = [*stay, *new]
+    after = [*(row for row in before if row["member_id"] not in gone), *new]
     if not after:
         raise Fault("NO_MEMBERS", f"group {group_id!r} has {numbered(len(before), 'member')}: none would be left")
     listed = _listed(cluster, side, known)
     counts = {topic: (topic_id, _shown(side, topic, topic_id, count)) for topic, (topic_id, count) in listed.items()}
     counts |= _more(counts, partitions or {})
-    scenario = _scenario(assignor or _assignor(side), side, counts, after)
+    scenario = _scenario(called(assignor or _assignor(side)), side, counts, after)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets(scenario).items()}
     found = tuple(_moves(before, after, given))
     lost, got = (Counter(place for each in found for place in getattr(each, name)) for name in ("revoked", "added"))
-    topics = {topic for member in scenario["members"] for topic in member["topics"]}
-    partition_count = sum(counts[topic][1] for topic in topics)
+    partition_count = sum(counts[topic][1] for topic in {name for row in scenario["members"] for name in row["topics"]})
     held = [len(_held(row)) for row in side.members]
     would = [len(each.assigned) for each in found if each.stays]
     return WhatIf(
