@@ -33,19 +33,19 @@ def space(new_workspace):
     return found
 
 
-def simulate(space, *arguments, grid=GRID):
+def what_if(space, *arguments, grid=GRID):
     (space.folder / "grid.yaml").write_text(grid, encoding="utf-8")
     told = ["--grid", str(space.folder / "grid.yaml"), "--ledger", space.location.path, *arguments]
-    return CliRunner().invoke(main, ["simulate", *told])
+    return CliRunner().invoke(main, ["what-if", *told])
 
 
 def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
     before = space.rows(RUNS)
     folder = space.folder / "cells"
-    done = simulate(space, "--output", str(folder), "--json")
+    done = what_if(space, "--rows", str(folder), "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
-    assert complaints("simulate", told) == []
+    assert complaints("what-if", told) == []
     rows = pq.read_table(folder).to_pylist()
     cells = {(cell["assignor"], cell["change"]): cell for cell in told["cells"]}
     assert list(cells) == [
@@ -63,20 +63,20 @@ def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
             assert {row["outcome"] for row in own} == {"EMPTY"}
     assert cells["recorded", "members +2"]["moves"] > cells["recorded", "as it is"]["moves"]
     assert space.rows(RUNS) == before
-    again = simulate(space, "--output", str(folder))
+    again = what_if(space, "--rows", str(folder))
     assert (again.exit_code, "OUTPUT_EXISTS" in again.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "grid", "says"),
     [
-        (["--group", "nobody*"], GRID, "GRID_EMPTY"),
+        (["nobody*"], GRID, "GRID_EMPTY"),
         ([], "assignors: [stikcy]", "did you mean sticky"),
         ([], "changes: [{members: many}]", "changes.0.members"),
     ],
 )
 def test_what_cannot_be_is_one_line(space, arguments, grid, says):
-    done = simulate(space, *arguments, grid=grid)
+    done = what_if(space, *arguments, grid=grid)
     assert (done.exit_code, done.stdout) == (2, "")
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -17,7 +17,15 @@ from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import iso, micros
-from groupledger.core.rebalance.registry import BY_NAME, COOPERATIVE_STICKY, DEFAULT_ASSIGNOR, JAVA, RANGE, ROUNDROBIN
+from groupledger.core.rebalance.registry import (
+    BY_NAME,
+    COOPERATIVE_STICKY,
+    DEFAULT_ASSIGNOR,
+    JAVA,
+    RANGE,
+    ROUNDROBIN,
+    called,
+)
 from groupledger.core.scenarios.group_change import count_after, in_turn, new_ids
 
 if TYPE_CHECKING:
@@ -278,6 +286,7 @@ def _chosen(side: Side, assignor: str | None) -> str:
     name = f"{SERVER}{assignor}" if assignor == DEFAULT_ASSIGNOR else assignor or _recorded(side)
     if name is None:
         raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names no assignor: name the one to compute (assignor)")
+    name = called(name)
     if ":" in name:
         raise Fault("UNKNOWN_ASSIGNOR", f"{name} is a custom assignor, which a grid computes: what-if --grid FILE")
     if name.startswith(SERVER) and name.removeprefix(SERVER) not in BY_COORDINATOR:

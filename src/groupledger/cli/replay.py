@@ -39,7 +39,7 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 64
 
 
-@click.command(short_help="What another assignor would have done with all recorded history.")
+@click.command(short_help="What another assignor would have done with all history.")
 @takes_scope
 @takes_assignor
 @takes_scenario
@@ -69,7 +69,7 @@ def replay(
     _under_assignor(job, assignor, scenario, mode, asked, limit, wide=wide)
 
 
-@click.command(short_help="Call your rebalance listener as a recorded group's members were called.")
+@click.command(short_help="Call your rebalance listener as members were called.")
 @takes_group(required=True)
 @takes_listener
 @takes_cluster_name

@@ -217,6 +217,8 @@ def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
     expected = rule.words if rule else " or ".join(_NAMES[kind] for kind in kinds)
     if raw is None and NoneType in kinds:
         return None
+    if rule is not None and isinstance(raw, str):
+        raw = rule.read(raw)
     if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
         near = difflib.get_close_matches(str(raw), rule.names if rule else (), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -332,7 +334,7 @@ def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
 
 
-# Read a grid: assignors times changes, over the last state of every group (`groupledger simulate --grid`).
+# Read a grid: assignors times changes, over the last state of every group (`groupledger what-if --grid`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""`simulate --grid`: assignors times changes over the last state of all groups, in one Spark job, for an answer."""
+"""`what-if --grid`: assignors times changes over the last state of all groups, in one Spark job, for an answer."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def test_what_changed_stands_before_everything_else(pages):
 
 
 def test_the_index_ranks_the_groups_and_links_to_those_with_a_page(small, tmp_path):
-    found = written(small, tmp_path, "--limit", "1")
+    found = written(small, tmp_path, "--pages", "1")
     assert len(found) == 2
     index = found["index.html"]
     assert [link for link in index.links if not link.startswith("data:")] != []
@@ -111,7 +111,7 @@ def test_a_report_of_nothing_says_why(small, tmp_path, words, says):
 def test_the_index_of_many_groups_counts_those_without_a_row_and_shortens_member_ids(tmp_path):
     groups = [History(f"g-{number:02}", topics=("t",)).state(1, "m t:0", complete=True) for number in range(33)]
     place = ledger(tmp_path / "ledger", cooperative(3, 6, 4), *groups, partitions=6)
-    index = written(place, tmp_path / "out", "--limit", "0")["index.html"]
+    index = written(place, tmp_path / "out", "--pages", "0")["index.html"]
     assert "4 more rows with fewer are left off" in index.text
     assert "-0000-4000-" not in index.text
     assert "app-1-9e3779b1 1" in index.text
@@ -121,7 +121,7 @@ def test_the_index_of_many_groups_counts_those_without_a_row_and_shortens_member
 def test_the_same_ledger_gives_the_same_bytes_under_any_hash_seed(small, tmp_path):
     def run(seed):
         out = tmp_path / seed
-        command = ["-m", "groupledger", "report", "html", str(out), "--ledger", small, "--limit", "2"]
+        command = ["-m", "groupledger", "report", "html", str(out), "--ledger", small, "--pages", "2"]
         environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"}
         subprocess.run([sys.executable, *command], check=True, env=environment, capture_output=True)
         return files(out)
@@ -132,7 +132,7 @@ def test_the_same_ledger_gives_the_same_bytes_under_any_hash_seed(small, tmp_pat
 def test_a_report_is_the_same_over_one_that_is_there(small, tmp_path):
     written(small, tmp_path)
     first = files(tmp_path)
-    written(small, tmp_path, "--limit", "1")
+    written(small, tmp_path, "--pages", "1")
     assert len(files(tmp_path)) == 3
     written(small, tmp_path)
     assert files(tmp_path) == first
@@ -224,7 +224,7 @@ def test_without_its_libraries_it_is_one_line(small, tmp_path):
 def test_neither_spark_nor_pandas_is_imported(small, tmp_path):
     asked = "print([name for name in ('pyspark', 'pandas', 'numba') if name in sys.modules])"
     code = f"import sys; from groupledger.cli import main; main(sys.argv[1:], standalone_mode=False); {asked}"
-    words = ["report", "html", str(tmp_path / "out"), "--ledger", small, "--limit", "1"]
+    words = ["report", "html", str(tmp_path / "out"), "--ledger", small, "--pages", "1"]
     ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
     assert Path(tmp_path / "out" / "index.html").exists()

@@ -43,6 +43,7 @@ from groupledger.core.protocol.settings_json import (
 from groupledger.core.protocol.settlement import Settlement
 from groupledger.core.protocol.simulated_ownership import Read
 from groupledger.core.protocol.simulator import simulate_all
+from groupledger.core.rebalance.registry import called
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +357,7 @@ def read_variants(text: str, assignors: Collection[str]) -> tuple[Variant, ...]:
 
 def _read(name: str, assignors: Collection[str]) -> Variant:
     variant = Variant(name)
-    for word in name.split("+"):
+    for word in map(called, name.split("+")):
         key, equals, value = word.partition("=")
         if equals:
             variant = _with_setting(variant, key, value)

@@ -43,7 +43,7 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.input_codes import ScenarioCode
-from groupledger.core.rebalance.registry import STREAM_JOIN
+from groupledger.core.rebalance.registry import STREAM_JOIN, called
 from groupledger.core.scenarios.form import (
     encode,
     group_of,
@@ -71,6 +71,7 @@ def solve(
     `server-uniform`, `server-range` and `server-simple` have their own format and result: `assignors.server.scenario`;
     assignors of other client libraries have their own result: `assignors.clients.scenario`.
     """
+    scenario = _with_our_name(scenario)
     if str(scenario.get("assignor")).startswith("server-"):
         return solve_server_group(scenario)
     require_form(scenario)
@@ -84,11 +85,17 @@ def solve(
     return _result(scenario, encoded, answer) | _reports(scenario, encoded, answer, mode)
 
 
+def _with_our_name(scenario: dict[str, Any]) -> dict[str, Any]:
+    name = scenario.get("assignor")
+    return scenario | {"assignor": called(name)} if isinstance(name, str) else scenario
+
+
 def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
     """Return the final partitions of a scenario's members: what a cooperative assignor's last round gives them.
 
     Raises Fault as `solve` does, and ASSIGNOR_FAILS with the assignor's failure.
     """
+    scenario = _with_our_name(scenario)
     result = _settled(scenario)
     if "error" in result:
         raise Fault("ASSIGNOR_FAILS", f"{scenario['assignor']} fails on this group: {result['error']}")

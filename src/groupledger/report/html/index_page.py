@@ -139,7 +139,7 @@ def _groups(of: Fleet, pages: Pages) -> Section:
     lines = []
     if without:
         lines.append(
-            f"{without:,} groups have no page, only the worst {len(pages):,} do: more with --limit, others with --group"
+            f"{without:,} groups have no page, only the worst {len(pages):,} do: more with --pages, others with --group"
         )
     brief = f"{of.total:,}, the worst first; {len(pages):,} have a page"
     return Section(
