@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.changed_group import what_if as answered
+from groupledger.answers.reader import LedgerReader
 from groupledger.cli.commands import main
 from groupledger.config import SourceSettings
 from groupledger.config.loading import CAPTURES
@@ -29,7 +31,9 @@ changes:
 def space(new_workspace):
     found = new_workspace("grid")
     sources = {"offsets-jsonl": "offsets.jsonl.gz", "topics-jsonl": "topics.jsonl.gz"}
-    found.ingest(*(SourceSettings(kind=kind, path=str(CAPTURES / "dev" / name)) for kind, name in sources.items()))
+    for cluster in ("dev", "compacted"):  # in `compacted` is a KIP-848 group with members
+        read = (SourceSettings(kind=kind, path=str(CAPTURES / cluster / name)) for kind, name in sources.items())
+        found.ingest(*read)
     return found
 
 
@@ -60,11 +64,31 @@ def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
         kept = [row for row in own if row["outcome"] in {"ASSIGNED", "UNCHANGED"}]
         assert (cell["groups"], cell["moves"]) == (len(kept), sum(row["moves"] for row in kept))
         if change == "no members":
-            assert {row["outcome"] for row in own} == {"EMPTY"}
+            client = assignor != "recorded"  # refused in KIP-848 groups
+            assert {row["outcome"] for row in own} == {"EMPTY", *(["REJECTED"] if client else [])}
     assert cells["recorded", "members +2"]["moves"] > cells["recorded", "as it is"]["moves"]
     assert space.rows(RUNS) == before
+    assert_each_row_is_what_one_group_is_told(LedgerReader(space.location.path), rows)
     again = what_if(space, "--rows", str(folder))
     assert (again.exit_code, "OUTPUT_EXISTS" in again.stderr) == (2, True)
+
+
+def assert_each_row_is_what_one_group_is_told(reader, rows):
+    """Whatever the type of the group: what members have, and would have with two more."""
+    seen = set()
+    for row in rows:
+        if (row["asked_assignor"], row["change"]) != ("recorded", "members +2"):
+            continue
+        one = answered(reader, row["group_id"], row["cluster_id"], members=2)
+        assert (row["assignor"], row["moves"], row["revoked"]) == (one.assignor, one.moves, one.given_up)
+        had = {each["member_id"]: (places(each["had"]), places(each["would_have"])) for each in row["who_has_what"]}
+        assert had == {each.member_id: (each.held, each.assigned) for each in one.members}
+        seen.add(row["assignor"].split("-")[0])
+    assert {"server", "range"} <= seen
+
+
+def places(found):
+    return tuple(sorted((each["topic"], number) for each in found for number in each["partitions"]))
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,9 @@ def _who(decoded: DecodedBucket, assigned: pa.Table, before: Parts, after: Parts
     had = column(gone, c.RECORDED)
     entries = pc.list_flatten(had)
     named = pc.coalesce(pc.struct_field(entries, c.TOPIC), pc.struct_field(entries, c.TOPIC_ID))
-    parts = pa.StructArray.from_arrays([named, pc.struct_field(entries, c.PARTITIONS)], fields=list(wires.value_type))
+    of_topic, numbers = list(wires.value_type), pc.struct_field(entries, c.PARTITIONS)
+    numbers = listed(list_starts(numbers), pc.list_flatten(numbers), of_topic[1].type)
+    parts = pa.StructArray.from_arrays([named, numbers], fields=of_topic)
     rows = pa.table(
         {
             c.SNAPSHOT_ID: pa.chunked_array([column(assigned, c.SNAPSHOT_ID), _after(gone)]),

@@ -105,7 +105,12 @@ def what_if_page(found: WhatIf) -> ComparisonPage:
     numbers = PageTable(("", "before", "after"), found.numbers)
     sections = (
         Section("Before and after", found.cost, (squares,), lines=found.notes, tables=(numbers,), is_open=True),
-        Section("Members", "", tables=(some(rows, MEMBER_HEADS, MOST_MEMBERS, "what-if --json"),), is_open=True),
+        Section(
+            "Members",
+            numbered(len(rows), "member"),
+            tables=(some(rows, MEMBER_HEADS, MOST_MEMBERS, "what-if --json"),),
+            is_open=True,
+        ),
     )
     about = f"groupledger what-if · as of generation {found.generation}, {iso(found.observed_at)} · {found.snapshot_id}"
     return ComparisonPage(found.title, about, sections)
