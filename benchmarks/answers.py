@@ -59,9 +59,9 @@ def commands(ledger: str, group: str, *, fleet: bool) -> Mapping[str, list[str]]
     partition, name = f"{last['topic']}-{last['partition']}", group.replace("'", "''")
     count = f"SELECT count(*) FROM current_rebalances WHERE group_id = '{name}'"  # noqa: S608 quoted
     answers = {
-        "who": ["who", partition, "--group", group],
+        "who": ["who", partition, group],
         "explain": ["explain", group],
-        "show": ["show", "--group", group],
+        "show": ["show", group],
         "timeline": ["timeline", group],
         "sql": ["sql", count],
     }

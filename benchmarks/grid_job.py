@@ -53,7 +53,7 @@ def main(groups: int, members: int) -> None:
         ledger, grid = Path(temporary) / "ledger", Path(temporary) / "grid.yaml"
         write(ledger, Extent(groups, SNAPSHOTS, members))
         grid.write_text(yaml.safe_dump({"assignors": ASSIGNORS, "changes": CHANGES}))
-        command = [sys.executable, "-m", "groupledger", "simulate", "--grid", str(grid), "--ledger", str(ledger)]
+        command = [sys.executable, "-m", "groupledger", "what-if", "--grid", str(grid), "--ledger", str(ledger)]
         began = time.perf_counter()
         subprocess.run([*command, "--wide"], check=True)  # noqa: S603 our own command line
         took = time.perf_counter() - began

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import click
 
 from groupledger.cli import main
+from groupledger.cli.commands import SECTIONS
 from website.reference import table
 
 FOLDER = "reference/commands"
@@ -26,12 +27,12 @@ def pages() -> dict[str, str]:
     """Return the pages by their path below docs/."""
     context = click.Context(main, info_name="groupledger")
     commands = {name: click.Context(each, info_name=name, parent=context) for name, each in main.commands.items()}
-    rows = [
-        (f"[`{name}`]({name}.md){{#{name}}}", below.command.get_short_help_str(120)) for name, below in commands.items()
-    ]
-    index = "\n".join([_HEAD, *table(("command", "what it does"), rows)])
+    index = [_HEAD]
+    for heading, names in SECTIONS.items():
+        rows = [(f"[`{name}`]({name}.md){{#{name}}}", main.commands[name].get_short_help_str(120)) for name in names]
+        index += [f"## {heading}\n", *table(("command", "what it does"), rows)]
     return {
-        f"{FOLDER}/index.md": index,
+        f"{FOLDER}/index.md": "\n".join(index),
         **{f"{FOLDER}/{name}.md": "\n".join(_section(below, level=1)) for name, below in commands.items()},
     }
 

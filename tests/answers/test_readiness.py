@@ -202,7 +202,9 @@ def test_the_rehearsal_that_is_named_runs(groups, tmp_path):
     of = group("rdk", written={"m": LIBRDKAFKA, "n": LIBRDKAFKA}, told=b"\x00")
     folder = write(tmp_path, **together([of], topic_snapshots=LISTED))
     [found] = told(folder)["groups"]
-    assert found["plan"] == "groupledger plan-migration --from cooperative-sticky --to range --client librdkafka=2"
+    assert (
+        found["plan"] == "groupledger plan-migration --listed cooperative-sticky --assignor range --client librdkafka=2"
+    )
     assert f"to an assignor that can be converted: {found['plan']}" in ask(folder)
     ran = CliRunner().invoke(main, found["plan"].split()[1:])
     assert ran.exit_code in (0, 4)

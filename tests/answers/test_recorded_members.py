@@ -37,7 +37,7 @@ def test_a_group_of_the_ledger_is_rehearsed(plan):
 
 
 def test_what_the_log_does_not_have_is_named_by_options(plan):
-    done = plan("java-range", "--client", "java", "--from", "range,roundrobin", "--json")
+    done = plan("java-range", "--client", "java", "--listed", "range,roundrobin", "--json")
     told = json.loads(done.stdout)
     assert {tuple(each["assignors"]) for each in told["members"]} == {("range", "roundrobin")}
     assert [row["findings"] for row in told["steps"]] == [[]] * len(told["steps"])
@@ -73,7 +73,7 @@ def test_partitions_are_those_of_the_last_listing(tmp_path):
 def test_a_notebook_rehearses_the_same(place, plan):
     told = gl.open(place).group("rdk-range", "dev").plan_migration(["range"])
     assert told.value.first_unsafe.number == 1
-    printed = plan("rdk-range", "--from", "range").stdout
+    printed = plan("rdk-range", "--listed", "range").stdout
     assert repr(told) in printed
     assert list(told.to_pandas()["safe"]) == [False]
     assert "Or stop the member, then start it anew" in printed

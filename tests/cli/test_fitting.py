@@ -14,7 +14,7 @@ from tests.report.html.group_sizes import cooperative, ledger, long_name
 WORDS = ("who t-4", "who --unowned-since 1s", "timeline payments", "timeline --partition t-4", "explain payments",
          "explain payments --generation 3", "audit", "show", "show --group payments", "show --group payments --last",
          "show --findings", "show --coverage", "show --quarantine", "report storms", "report skew", "report joins",
-         "report static", "report stickiness", "report rack", "report migration", "readiness --to consumer",
+         "report static", "report stickiness", "report rack", "report migration", "readiness",
          "diff payments --from 1 --to 3")  # fmt: skip
 SIZES = {3: (12, 8, (4, 5)), 50: (400, 6, (7, 8, 9)), 1_000: (10_000, 2, tuple(range(100, 600)))}
 """Members -> partitions, rebalances, and partitions that nobody has in the end."""

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
+from groupledger.cli.commands import SECTIONS
 from groupledger.cli.commands import main as group
 from groupledger.cli.exits import Commands, Exit
 from groupledger.cli.options import takes_json
@@ -60,10 +61,12 @@ def test_the_exit_codes_are_those_of_the_help():
 
 
 def test_every_command_has_a_line_in_the_help():
-    listed = " ".join(CliRunner().invoke(main, ["--help"]).stdout.partition("Commands:")[2].split())
-    told = [f"{name} {command.short_help}" for name, command in group.commands.items()]
+    lines = CliRunner(env={"COLUMNS": "80"}).invoke(main, ["--help"]).stdout.splitlines()
+    told = [" ".join(line.split()) for line in lines[lines.index("Set up:") :] if line]
     assert all(command.short_help for command in group.commands.values())
-    assert listed == " ".join(told)
+    expected = [[f"{heading}:", *(f"{name} {group.commands[name].short_help}" for name in names)]
+                for heading, names in SECTIONS.items()]  # fmt: skip
+    assert told == [line for section in expected for line in section]
 
 
 def test_help_imports_click_alone():
@@ -84,8 +87,9 @@ def test_a_command_imports_no_other():
         "import sys; from groupledger.cli import main\n"
         "try: main(['show', '--help'])\n"
         "except SystemExit: pass\n"
-        "from groupledger.cli.commands import MODULES\n"
-        "print(sorted(name for name in set(MODULES.values()) if f'groupledger.cli.{name}' in sys.modules))"
+        "from groupledger.cli.commands import SECTIONS\n"
+        "names = {module for of in SECTIONS.values() for module in of.values()}\n"
+        "print(sorted(name for name in names if f'groupledger.cli.{name}' in sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "['show']"
@@ -94,17 +98,21 @@ def test_a_command_imports_no_other():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["show", "--partition", "orders-7"], "--partition and --at go together"),
-        (["show", "--at", "0"], "--partition and --at go together"),
-        (["show", "--partition", "orders-7", "--at", "0", "--findings"], "--partition goes with"),
-        (["show", "--last"], "one rebalance of a --group"),
+        (["show", "--partition", "orders-7"], "--partition; that is an option of timeline"),
+        (["show", "--at", "0"], "one rebalance of a GROUP"),
+        (["show", "--at", "0", "--findings"], "one rebalance of a GROUP"),
+        (["show", "--last"], "one rebalance of a GROUP"),
+        (["show", "g", "--generation", "3", "--at", "0"], "not both. See `"),
+        (["show", "g", "--group", "h"], "two groups: 'g' and --group 'h'"),
+        (["explain"], "Missing argument 'GROUP'. See `"),
         (["show", "--generation", "3", "--last", "--group", "g"], "not both. See `"),
         (["show", "--findings", "--coverage"], "one of --findings, --coverage and --quarantine"),
         (["show", "--quarantine", "--coverage", "--group", "g"], "one of --findings, --coverage and --quarantine"),
-        (["timeline"], "expected a group (timeline payments) or --partition, one of them. See `"),
+        (["timeline"], "expected a group (timeline payments), a --partition, or both. See `"),
         (["who"], "expected a partition (who orders-7) or --unowned-since, one of them. See `"),
-        (["show", "--partition", "orders", "--at", "0"], "a partition is TOPIC-NUMBER"),
-        (["show", "--partition", "orders-7", "--at", "noon"], "a time is ISO 8601"),
+        (["who", "orders", "--at", "0"], "a partition is TOPIC-NUMBER"),
+        (["who", "orders-7", "--at", "noon"], "a time is ISO 8601"),
+        (["explain", "g", "--generation", "12:09"], "no generation; expected a number, or latest (a time is --at)"),
         (["show", "--set", "sprak.master=x"], "did you mean spark?"),
         (["show", "--set", "nonsense"], "expected key=value"),
         (["show", "--config", "nowhere.yaml"], "nowhere.yaml: cannot read the configuration"),

@@ -158,9 +158,9 @@ def test_what_is_no_script_is_an_error_of_its_line(simulated):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("simulate", "--cluster", "dev"), "--cluster goes with --grid and --from-ledger only"),
-        (("simulate", "--from-ledger", "x", "--group", "y"), "--group goes with --grid only"),
-        (("simulate", "--from-ledger", "x", "--grid", "g.yaml"), "--from-ledger goes with scripts, not with --grid"),
+        (("simulate", "--cluster", "dev"), "--cluster and --ledger go with --from-ledger"),
+        (("simulate", "--ledger", "x"), "--cluster and --ledger go with --from-ledger"),
+        (("simulate", "--from-ledger", "x", "--group", "y"), "No such option: --group"),
     ],
 )
 def test_options_that_do_not_go_together(words, complaint):

@@ -77,7 +77,7 @@ def test_simulate_gives_the_very_names_back_or_spells_them_out():
         ["assign", "--assignor", ARGUMENT],
         ["maintain", "--table", ARGUMENT],
         ["jars", ARGUMENT],
-        ["replay", "--group", "g", "--listener", ARGUMENT],
+        ["rehearse", "g", "--listener", ARGUMENT],
         ["plan-migration", "--from", ARGUMENT],
         ["plan-migration", "--from", "range", "--client", ARGUMENT],
     ],

@@ -32,7 +32,7 @@ ASKED = [
     "show --findings",
     "show --coverage",
     "show --quarantine",
-    "show --partition a-2 --at 2026-11-21T14:01Z",
+    "show pay --at 2026-11-21T14:01Z",
     "explain pay --generation 2",
     "timeline pay",
     "timeline --partition a-2",
@@ -48,10 +48,11 @@ ASKED = [
     "report joins",
     "report migration",
     "report html {folder}",
-    "readiness --to consumer",
+    "readiness",
     "sql",
     "sql 'SELECT group_id, observed_at FROM current_group_snapshots'",
     "openmetrics",
+    "what-if pay --members +1 --partitions a=+3",
     "simulate --compare range,consumer",
 ]
 SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}\nnonsense\n'

@@ -1,4 +1,4 @@
-"""`replay --listener` drives a listener over a group's recorded history, by its offset commits where there are any."""
+"""`rehearse` drives a listener over a group's recorded history, by its offset commits where there are any."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def place(tmp_path_factory):
     return ledger_of(tmp_path_factory.mktemp("ledger"), ["dev", "storm"])
 
 
-def replay(place, listener, group=GROUP, *words):
-    told = ["replay", "--listener", f"{__name__}:{listener}", "--group", group, "--ledger", place, *words]
+def rehearse(place, listener, group=GROUP, *words):
+    told = ["rehearse", group, "--listener", f"{__name__}:{listener}", "--ledger", place, *words]
     return CliRunner(env={"COLUMNS": "200"}).invoke(main, told)
 
 
 def test_a_listener_is_replayed(place):
-    done = replay(place, "Committing", GROUP, "--json")
+    done = rehearse(place, "Committing", GROUP, "--json")
     told = json.loads(done.stdout)
     history = recorded_history(LedgerReader(place), GROUP)
     assert done.exit_code == 0
@@ -65,11 +65,11 @@ def test_a_listener_is_replayed(place):
     assert told["commits"] == 10
     assert told["did"]["pause"] > told["did"]["commit"] > 0
     assert told["errors"] == []
-    assert complaints("replay", told) == []
+    assert complaints("rehearse", told) == []
 
 
 def test_what_a_listener_does_wrong_is_told_and_exits_with_4(place):
-    done = replay(place, "Greedy", GROUP, "--json")
+    done = rehearse(place, "Greedy", GROUP, "--json")
     errors = json.loads(done.stdout)["errors"]
     assert done.exit_code == 4
     assert {error["did"] for error in errors} == {"seek", "raised IllegalStateError"}
@@ -77,23 +77,23 @@ def test_what_a_listener_does_wrong_is_told_and_exits_with_4(place):
 
 
 def test_recorded_commits_say_what_was_read(place):
-    done = replay(place, "Forgetful")
+    done = rehearse(place, "Forgetful")
     assert done.exit_code == 4
     assert "was read up to offset 1, and nothing is committed" in done.stdout
     assert done.stdout.splitlines()[-1].endswith("10 offset commits")
 
 
 def test_without_commits_one_record_of_each_partition_is_read(place):
-    done = replay(place, "Forgetful", "storm")
+    done = rehearse(place, "Forgetful", "storm")
     assert done.exit_code == 4
     assert "left uncommitted" in done.stdout
     assert done.stdout.splitlines()[-1].endswith(
         "the ledger has no offset commit of the group, so one record of each partition per generation"
     )
-    assert json.loads(replay(place, "Forgetful", "storm", "--json").stdout)["commits"] == 0
+    assert json.loads(rehearse(place, "Forgetful", "storm", "--json").stdout)["commits"] == 0
 
 
 def test_what_a_listener_prints_is_not_among_the_results(place):
-    done = replay(place, "Chatty", GROUP, "--json")
+    done = rehearse(place, "Chatty", GROUP, "--json")
     assert json.loads(done.stdout)["status"] == "done"
     assert "assigned" in done.stderr

@@ -169,14 +169,6 @@ def test_records_that_a_consumer_group_reads_twice_are_in_its_table():
     )
 
 
-def test_a_grid_has_no_listeners(tmp_path):
-    grid = tmp_path / "grid.yaml"
-    grid.write_text("assignors: [range]\n")
-    done = CliRunner().invoke(main, ["simulate", "--grid", str(grid), "--listener", "json:nothing"])
-    assert done.exit_code == 2
-    assert "--listener and --metrics go with scripts" in done.output
-
-
 def test_bad_times_are_an_error_of_their_line():
     script = json.dumps({"id": "g", "topics": {}, "times": {"session_timeout_ms": 0}, "events": []})
     done = CliRunner().invoke(main, ["simulate"], input=script)

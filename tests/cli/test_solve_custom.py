@@ -1,4 +1,4 @@
-"""`solve --assignor`: custom assignors by option alone."""
+"""`solve --custom`: custom assignors by option alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def line(assignor, **of_a):
 
 
 def solved(text, *names):
-    options = [part for name in names for part in ("--assignor", name)]
+    options = [part for name in names for part in ("--custom", name)]
     ran = CliRunner().invoke(main, ["solve", *options], input=text)
     return ran.exit_code, [json.loads(each) for each in ran.stdout.splitlines()], ran.stderr
 
@@ -93,7 +93,7 @@ HARM = {
 def test_code_that_means_harm_costs_its_own_lines_alone(command):
     """The command runs as a person runs it: what reaches its stdout is answers and nothing else."""
     names = [f"tests.core.custom.hostile:{name}" for name in HARM]
-    options = [part for name in names for part in ("--assignor", name)]
+    options = [part for name in names for part in ("--custom", name)]
     limits = ["--custom-seconds", "5", "--custom-memory-mb", "512"]
     lines = [SAID[command](name, member) for name in names for member in ("good", "evil", "good")]
     ran = subprocess.run(  # what a person types

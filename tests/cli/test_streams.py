@@ -17,7 +17,7 @@ def test_a_json_command_prints_its_line_and_nothing_else(new_ledger, tmp_path):
     new_ledger(tmp_path / "ledger")
     settings = ["--set", f"ledger.location={tmp_path}/ledger", "--set", "spark.profile=small"]
     ran = subprocess.run(
-        [sys.executable, "-m", "groupledger", "maintain", "--json", "--table", "coverage", *settings],
+        [sys.executable, "-m", "groupledger", "maintain", "--json", "--only", "coverage", *settings],
         capture_output=True,
         text=True,
         cwd=ROOT,

@@ -98,9 +98,8 @@ def test_what_there_is_no_room_for_is_said(place):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ([], "a group (timeline payments) or --partition"),
-        (["pay", "--partition", "a-1"], "one of them"),
-        (["pay", "--group", "x"], "--group goes with --partition"),
+        ([], "a group (timeline payments), a --partition, or both"),
+        (["pay", "--group", "x"], "two groups: 'pay' and --group 'x'"),
         (["pay", "--since", "yesterday"], "or how long before now"),
         (["pay", "--since", "1m", "--until", "2m"], "--since 2026-11-21 14:04:00.000 is after --until"),
         (["pya"], "no group 'pya' in this ledger; known: pay"),

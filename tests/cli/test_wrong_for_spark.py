@@ -48,7 +48,7 @@ def wrong_for_spark(folder):
 
 def also_wrong_for_spark(folder):
     at, given = (["--set", f"ledger.location={folder}/{name}"] for name in ("ledger", "metrics"))
-    listening = ["replay", "--group", "g", "--listener", "tests.listener.checkpointing:Checkpointing"]
+    listening = ["rehearse", "g", "--listener", "tests.listener.checkpointing:Checkpointing"]
     cut, text = (folder / "metrics" / name for name in ("cut.jsonl.gz", "text.jsonl.gz"))
     yield [*ingesting("topics-jsonl", cut), *at], f"{cut}: the file ends too early"
     yield [*ingesting("offsets-jsonl", text), *at], f"{text}: it is no gzip file, though its name says so"
@@ -59,8 +59,8 @@ def also_wrong_for_spark(folder):
         yield ["show", *at, listing, "--cluster", "prd"], "no cluster 'prd'"
     yield ["plan-migration", *at, "--group", "g", "--cluster", "prd"], "no cluster 'prd'"
     yield [*listening, *at, "--cluster", "prd"], "no cluster 'prd'"
-    yield ["show", *at, "--partition", "orders-7", "--at", "0", "--cluster", "prd"], "no cluster 'prd'"
-    yield ["show", *at, "--partition", "orders-7", "--at", "0", "--group", "paymnets"], "no group 'paymnets'"
+    yield ["who", *at, "orders-7", "--at", "0", "--cluster", "prd"], "no cluster 'prd'"
+    yield ["who", *at, "orders-7", "--at", "0", "--group", "paymnets"], "no group 'paymnets'"
     yield ["show", *at, "--findings", "--group", "paymnets"], "no group 'paymnets'"
     yield ["show", *at, "--group", "g", "--generation", "-1"], "no group 'g'"
     yield ["show", *at, "--group", "g", "--scenario", "recroded"], "no scenario 'recroded'"

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from groupledger.answers import at_a_glance, scope
 from groupledger.answers.audit import audit
+from groupledger.answers.changed_group import what_if
 from groupledger.answers.explanation import difference, explain, rebalance, scenario_difference
 from groupledger.answers.gauges import gauges
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes
@@ -24,7 +25,6 @@ from groupledger.answers.skew import racks, skew
 from groupledger.answers.storms import stickiness, storms
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_partitions, unowned_time
-from groupledger.answers.what_if import what_if
 from groupledger.core.assignors.server.across_conversion import convert
 from groupledger.core.moments import parse
 

@@ -145,7 +145,7 @@ def test_a_page_shows_what_its_commands_print_with_spark(demonstrated, demo_conf
     monkeypatch.chdir(tmp_path)
     for file, content in files_of(page).items():
         Path(file).write_text(content)
-    shown = dict.fromkeys(re.findall(r"--verify (ingest-\w+)", page), demonstrated.ingest.run.run_id)
+    shown = dict.fromkeys(re.findall(r"groupledger verify (ingest-\w+)", page), demonstrated.ingest.run.run_id)
     for example in examples(page):
         code, printed = run(example._replace(words=tuple(shown.get(word, word) for word in example.words)), ledger)
         for on_page, here in shown.items():

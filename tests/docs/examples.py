@@ -70,7 +70,7 @@ def files_of(page):
             for text in _modules(page, example):
                 if text.startswith(f"# {name}\n"):
                     found[name] = text
-        played = example.words[0] == "simulate" and "--grid" not in example.words
+        played = example.words[0] == "simulate"
         for name in (word for word in example.words if played and word.endswith(SCRIPTS)):
             found.setdefault(name, _block_before(page, example, Path(name).suffix[1:]))
     return found

@@ -23,7 +23,7 @@ from tests.docs.demo_ledger import unpack
 PICTURE = Path(__file__).parents[2] / "docs" / "terminal.svg"
 WIDTH = 96
 COMMANDS = (
-    f"who orders-4 --at 2026-11-21T12:09Z --group 'java-*' --ledger {DEMO_LEDGER}",
+    f"who orders-4 'java-*' --at 2026-11-21T12:09Z --ledger {DEMO_LEDGER}",
     f"explain java-cooperative-sticky --generation 4 --ledger {DEMO_LEDGER}",
 )
 _FONTS = CONSOLE_SVG_FORMAT[

@@ -10,7 +10,7 @@ import pytest
 
 from groupledger.config.loading import ChangeSettings
 from groupledger.core.scenarios.solving import solve
-from groupledger.engine.grid_cells import CELL, Grid
+from groupledger.engine.grid_cells import CELL, HAD, WHO, WOULD_HAVE, Grid
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, catalogue, group_row, member_row, table, topic_row, wire
 
@@ -70,9 +70,7 @@ def changed(members, change):
     if change.members < 0:
         after = after[: max(len(after) + change.members, 0)]
     elif after:
-        after += [
-            (f"{after[at % len(after)][0]}+{at}", after[at % len(after)][1], "", []) for at in range(change.members)
-        ]
+        after += [(f"new-{at + 1}", after[at % len(after)][1], "", []) for at in range(change.members)]
     counts = dict(COUNTS)
     for topic in counts if change.partitions else ():
         if change.topic in (None, topic):
@@ -114,13 +112,72 @@ def test_every_cell_is_what_solve_gives():
 
 def test_groups_that_no_assignor_is_asked_for_are_not_in_it():
     rows = [
-        group_row("modern/0", group_type="consumer", protocol_type=None, chosen=None, snapshot_kind="fold"),
-        member_row("modern/0", 0, "A", topics=["t"], recorded=[]),
+        group_row("share/0", group_type="share", protocol_type=None, chosen=None, snapshot_kind="fold"),
+        member_row("share/0", 0, "A", topics=["t"], recorded=[]),
         group_row("empty/0", assignor="range", snapshot_kind="empty"),
-        topic_row("modern/0", "t", 1),
+        group_row("left/0", group_type="consumer", protocol_type=None, chosen=None, snapshot_kind="fold"),
+        topic_row("share/0", "t", 1),
     ]
     grid = Grid(("range",), (ChangeSettings(),), replace(AS_KAFKA, topics=catalogue(rows)))
     assert list(grid.cells(table(rows))) == []
+
+
+ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def coordinated(group, assignor, **more):
+    """A KIP-848 group: m has all four partitions of `t`."""
+    yield group_row(f"{group}/0", group_type="consumer", protocol_type=None, assignor=assignor, chosen=None, **more)
+    yield member_row(f"{group}/0", 0, "m", topics=["t"], recorded=wire([("t", n) for n in range(4)], {"t": ID}))
+
+
+def cells(rows, change, **options):
+    grid = Grid(("recorded", "range"), (change,), replace(AS_KAFKA, topics=catalogue(rows)), **options)
+    return pa.concat_tables(grid.cells(table(rows))).to_pylist()
+
+
+def test_a_coordinator_assigns_in_its_group_and_no_client_does():
+    rows = [*coordinated("new", None), *coordinated("other", "range"), *coordinated("own", "com.example.Mine")]
+    rows += [
+        *coordinated("dark", None),
+        *(topic_row(f"{each}/0", "t", 4, topic_id=ID) for each in ("new", "other", "own")),
+    ]
+    found = {(row[CELL], row[c.GROUP_ID]): row for row in cells(rows, ChangeSettings(members=1))}
+    for group, name in (("new", "server-uniform"), ("other", "server-range")):
+        row = found[0, group]
+        assert (row[c.ASSIGNOR], row[c.PROTOCOL], row[c.OUTCOME], row[c.CODE]) == (
+            name,
+            "COOPERATIVE",
+            "ASSIGNED",
+            None,
+        )
+        assert (row[c.MOVES], row[c.REVOKED], row[c.LEAST_MOVES], row[c.LOAD_MAX]) == (2, 2, 2, 2)
+    said = {group: (row[c.OUTCOME], row[c.CODE], row[c.MESSAGE]) for (cell, group), row in found.items() if cell == 0}
+    unknown = "its coordinator's assignor is 'com.example.Mine'; expected uniform or range"
+    assert said["own"] == ("REJECTED", "UNKNOWN_ASSIGNOR", unknown)
+    assert said["dark"][1:] == (
+        "TOPIC_NOT_LISTED",
+        "no topic listing has the partition count of t: ingest a listing of topics",
+    )
+    refused = "its coordinator assigns (KIP-848): range could be asked only after a conversion"
+    assert {row[c.MESSAGE] for (cell, _), row in found.items() if cell == 1} == {refused}
+
+
+def test_a_cell_says_who_has_what():
+    rows = [group_row("g/0", assignor="range", shared_topics=["t"]), topic_row("g/0", "t", 4)]
+    for order, (name, rack, numbers) in enumerate([("m", "r1", (0, 1)), ("n", "r2", (2, 3))]):
+        rows.append(member_row("g/0", order, name, rack_id=rack, recorded=wire([("t", n) for n in numbers])))
+
+    def of(numbers):
+        return [{"topic": "t", "partitions": numbers}]
+
+    (row, _) = cells(rows, ChangeSettings(lost_rack="r1", members=1), members=True)
+    assert row[WHO] == [
+        {"member_id": "n", HAD: of([2, 3]), WOULD_HAVE: of([0, 1])},
+        {"member_id": "new-1", HAD: [], WOULD_HAVE: of([2, 3])},
+        {"member_id": "m", HAD: of([0, 1]), WOULD_HAVE: None},
+    ]
+    assert [row[WHO] for row in cells(rows, ChangeSettings())] == [None, None]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ ON_DEMO = (
     *("who --unowned-since", "who --unowned-since 1s --at 2026-11-21T13:50:30Z --limit 4", "who nothing-0"),
     *("who orders-4 --at 2026-11-21T12:09Z --group 'java-*' --fail", "who --unowned-since --fail --wide"),
     *("show", "show --cluster dev --limit 3 --wide", "show --findings --limit 9", "show --coverage"),
-    *("show --partition orders-4 --at 2026-11-21T12:09Z --cluster dev", "show --last"),
+    *("show java-range --at 2026-11-21T12:09Z --cluster dev", "show --last"),
     *("show --quarantine", "show --group nobody"),
     *(f"show --group {group} --limit 8" for group in GROUPS),
     *(f"show --group {group} --last" for group in GROUPS),
@@ -51,18 +51,18 @@ ON_DEMO = (
     *(f"report {name} --cluster edge --limit 2 --since 6m" for name in REPORTS),
     *(f"report {name} --group nothing" for name in REPORTS),
     *("report skew --weights {folder}/lag.csv", "report skew --weights {folder}/none.csv"),
-    *("report html {folder}/html --limit 8 --cluster edge", "report html {folder}/html-dev --group 'java-*'"),
-    *("readiness --to consumer", "readiness java-range --to consumer", "readiness storm --to consumer --json"),
+    *("report html {folder}/html --pages 8 --cluster edge", "report html {folder}/html-dev --group 'java-*'"),
+    *("readiness", "readiness java-range", "readiness storm --json"),
     *("sql", "sql 'SELECT group_id, observed_at FROM current_group_snapshots ORDER BY 2, 1' --limit 7"),
     *("sql 'SELECT no'", "openmetrics", "openmetrics --since 1h --group 'java-*'", "views"),
-    *("plan-migration --group java-range", "plan-migration --group kpy-range --from range,cooperative-sticky"),
+    *("plan-migration --group java-range", "plan-migration --group kpy-range --listed range,cooperative-sticky"),
     *(f"report {name} --group 'java-*' --until 2026-11-21T11:00Z" for name in REPORTS),
-    *("simulate {folder}/script.yaml --from-ledger java-range", "replay --listener heard:Heard --group java-range"),
+    *("simulate {folder}/script.yaml --from-ledger java-range", "rehearse java-range --listener heard:Heard"),
 )  # fmt: skip
 ON_SMALL = (
     *("who a-2", "show", "show --group pay", "show --group pay --last", "show --findings", "show --coverage"),
     *("explain pay --generation 2", "timeline pay", "timeline --partition a-2", "audit", "hand-overs pay"),
-    *("diff pay --from 1", "diff pay --scenarios baseline,other --generation 2", "readiness --to consumer"),
+    *("diff pay --from 1", "diff pay --scenarios baseline,other --generation 2", "readiness"),
     *("openmetrics", *(f"report {name}" for name in REPORTS), "report html {folder}/html-small"),
 )
 ALONE = (
@@ -71,9 +71,9 @@ ALONE = (
     *("simulate {folder}/script.yaml --compare range,cooperative-sticky,consumer", "simulate {folder}/nothing.yaml"),
     *("simulate {folder}/timed.yaml --compare range,consumer --summary", "simulate {folder}/script.yaml --compare x"),
     *("simulate {folder}/timed.yaml --compare range,consumer --html {folder}/compared.html", "simulate --table"),
-    *("solve {folder}/solve.jsonl", "plan-migration --from range --client java=2"),
+    *("solve {folder}/solve.jsonl", "plan-migration --listed range --client java=2"),
     *(
-        "plan-migration --from range --client franz-go=1 --single-bounce",
+        "plan-migration --listed range --client franz-go=1 --single-bounce",
         "simulate {folder}/timed.yaml --table --listener heard:Heard",
     ),
     *(

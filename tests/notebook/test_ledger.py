@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import groupledger as gl
 from groupledger.cli import main
+from groupledger.report.pictures import NOBODY
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at
@@ -213,9 +214,19 @@ def test_a_query_takes_values(ledger):
 
 def test_what_if_shows_itself(ledger):
     reply = ledger.group("pay").what_if(members=1)
-    assert repr(reply).startswith("pay (cluster dev) under range, if 1 member more\nas of generation 3")
+    assert repr(reply).startswith("pay (cluster dev), if 1 member joins\nas of generation 3")
+    assert "\ngiven up: 2 (eager: members stop reading all they have); from member to member: 1\n" in repr(reply)
     assert list(reply.to_pandas().member_id) == ["m", "n", "new-1"]
     assert [each["moves"] for each in [reply.to_dict()]] == [1]
+    before, after = reply.plot().figure.axes
+    names = [[label.get_text() for label in axes.get_yticklabels()] for axes in (before, after)]
+    assert names == [["m", "n", "new-1", "(nobody)"]] * 2
+
+
+def test_partitions_that_are_yet_to_be_made_lack_no_owner_before(ledger):
+    figure = ledger.group("pay").what_if(partitions={"a": 2}).plot().figure
+    nobody = [axes.collections[0].get_array()[-1].tolist() for axes in figure.axes]
+    assert nobody == [[0, NOBODY, 0, 0, 0], [0] * 5]
 
 
 def test_pictures_are_drawn(ledger, tmp_path):

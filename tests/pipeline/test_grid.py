@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from groupledger.answers.changed_group import what_if as answered
+from groupledger.answers.reader import LedgerReader
 from groupledger.cli.commands import main
 from groupledger.config import SourceSettings
 from groupledger.config.loading import CAPTURES
@@ -29,23 +31,25 @@ changes:
 def space(new_workspace):
     found = new_workspace("grid")
     sources = {"offsets-jsonl": "offsets.jsonl.gz", "topics-jsonl": "topics.jsonl.gz"}
-    found.ingest(*(SourceSettings(kind=kind, path=str(CAPTURES / "dev" / name)) for kind, name in sources.items()))
+    for cluster in ("dev", "compacted"):  # in `compacted` is a KIP-848 group with members
+        read = (SourceSettings(kind=kind, path=str(CAPTURES / cluster / name)) for kind, name in sources.items())
+        found.ingest(*read)
     return found
 
 
-def simulate(space, *arguments, grid=GRID):
+def what_if(space, *arguments, grid=GRID):
     (space.folder / "grid.yaml").write_text(grid, encoding="utf-8")
     told = ["--grid", str(space.folder / "grid.yaml"), "--ledger", space.location.path, *arguments]
-    return CliRunner().invoke(main, ["simulate", *told])
+    return CliRunner().invoke(main, ["what-if", *told])
 
 
 def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
     before = space.rows(RUNS)
     folder = space.folder / "cells"
-    done = simulate(space, "--output", str(folder), "--json")
+    done = what_if(space, "--rows", str(folder), "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
-    assert complaints("simulate", told) == []
+    assert complaints("what-if", told) == []
     rows = pq.read_table(folder).to_pylist()
     cells = {(cell["assignor"], cell["change"]): cell for cell in told["cells"]}
     assert list(cells) == [
@@ -60,23 +64,43 @@ def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
         kept = [row for row in own if row["outcome"] in {"ASSIGNED", "UNCHANGED"}]
         assert (cell["groups"], cell["moves"]) == (len(kept), sum(row["moves"] for row in kept))
         if change == "no members":
-            assert {row["outcome"] for row in own} == {"EMPTY"}
+            client = assignor != "recorded"  # refused in KIP-848 groups
+            assert {row["outcome"] for row in own} == {"EMPTY", *(["REJECTED"] if client else [])}
     assert cells["recorded", "members +2"]["moves"] > cells["recorded", "as it is"]["moves"]
     assert space.rows(RUNS) == before
-    again = simulate(space, "--output", str(folder))
+    assert_each_row_is_what_one_group_is_told(LedgerReader(space.location.path), rows)
+    again = what_if(space, "--rows", str(folder))
     assert (again.exit_code, "OUTPUT_EXISTS" in again.stderr) == (2, True)
+
+
+def assert_each_row_is_what_one_group_is_told(reader, rows):
+    """Whatever the type of the group: what members have, and would have with two more."""
+    seen = set()
+    for row in rows:
+        if (row["asked_assignor"], row["change"]) != ("recorded", "members +2"):
+            continue
+        one = answered(reader, row["group_id"], row["cluster_id"], members=2)
+        assert (row["assignor"], row["moves"], row["revoked"]) == (one.assignor, one.moves, one.given_up)
+        had = {each["member_id"]: (places(each["had"]), places(each["would_have"])) for each in row["who_has_what"]}
+        assert had == {each.member_id: (each.held, each.assigned) for each in one.members}
+        seen.add(row["assignor"].split("-")[0])
+    assert {"server", "range"} <= seen
+
+
+def places(found):
+    return tuple(sorted((each["topic"], number) for each in found for number in each["partitions"]))
 
 
 @pytest.mark.parametrize(
     ("arguments", "grid", "says"),
     [
-        (["--group", "nobody*"], GRID, "GRID_EMPTY"),
+        (["nobody*"], GRID, "GRID_EMPTY"),
         ([], "assignors: [stikcy]", "did you mean sticky"),
         ([], "changes: [{members: many}]", "changes.0.members"),
     ],
 )
 def test_what_cannot_be_is_one_line(space, arguments, grid, says):
-    done = simulate(space, *arguments, grid=grid)
+    done = what_if(space, *arguments, grid=grid)
     assert (done.exit_code, done.stdout) == (2, "")
     assert says in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -26,10 +26,10 @@ JOBS = [
     ("assign --run-id computed", 0, {"status": "done"}),
     ("callbacks", 0, {}),
     ("replay --assignor range", 0, {"assignor": "range"}),
-    ("replay --verify computed", 0, {"status": "done", "same": True}),
-    (f"replay --listener {listeners}:Committing --group storm", 0, {"errors": []}),
-    (f"replay --listener {listeners}:Greedy --group storm", 4, {}),
-    ("simulate --grid {grid}", 2, {"code": "GRID_EMPTY"}),  # tests/pipeline/test_grid.py has an answer
+    ("verify computed", 0, {"status": "done", "same": True}),
+    (f"rehearse storm --listener {listeners}:Committing", 0, {"errors": []}),
+    (f"rehearse storm --listener {listeners}:Greedy", 4, {}),
+    ("what-if --grid {grid}", 2, {"code": "GRID_EMPTY"}),  # tests/pipeline/test_grid.py has an answer
     ("doctor", 0, {"status": "done"}),
     ("maintain", 0, {}),
     ("migrate", 0, {"moved": {}}),
@@ -39,10 +39,10 @@ JOBS = [
 ]
 """In this order on one ledger: the words, the exit code, and some of what is printed."""
 WITHOUT_A_SESSION = [
-    ("plan-migration --from range --client java=2", 0, {"status": "safe"}),
-    ("plan-migration --from range --client java=2 --client librdkafka=1", 4, {"status": "unsafe"}),
-    ("plan-migration --from range --client java=2 --single-bounce", 4, {"status": "unsafe"}),
-    ("plan-migration --from rnage --client java=2", 2, {"status": "failed"}),
+    ("plan-migration --listed range --client java=2", 0, {"status": "safe"}),
+    ("plan-migration --listed range --client java=2 --client librdkafka=1", 4, {"status": "unsafe"}),
+    ("plan-migration --listed range --client java=2 --single-bounce", 4, {"status": "unsafe"}),
+    ("plan-migration --listed rnage --client java=2", 2, {"status": "failed"}),
 ]
 
 

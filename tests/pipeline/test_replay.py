@@ -26,10 +26,10 @@ def space(new_workspace):
     return found
 
 
-def replay(space, *arguments):
+def replay(space, *arguments, command="replay"):
     config = space.folder / "groupledger.yaml"
     config.write_text(f"cluster_id: edge\nledger: {{location: {json.dumps(space.location.path)}}}\n", encoding="utf-8")
-    done = CliRunner().invoke(main, ["replay", *arguments, "--config", str(config), "--json"])
+    done = CliRunner().invoke(main, [command, *arguments, "--config", str(config), "--json"])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, json.loads(done.stdout)
 
@@ -41,7 +41,7 @@ def test_history_under_another_assignor_is_committed_and_comes_out_the_same_agai
     assert told["rebalances"] == sum(group["rebalances"] for group in told["groups"])
     assert replay(space, "--assignor", "sticky")[1] == told
     for run_id, kind, table in ((told["run_id"], "assign", "assignments"), ("read", "ingest", "member_snapshots")):
-        code, verified = replay(space, "--verify", run_id)
+        code, verified = replay(space, run_id, command="verify")
         assert (code, verified["status"], verified["kind"], verified["same"]) == (0, "done", kind, True)
         assert {each["table"]: each["same"] for each in verified["tables"]}[table] is True
 
@@ -51,19 +51,20 @@ def test_a_run_whose_facts_were_changed_comes_out_different(space):
     told = replay(space, "--assignor", "range")[1]
     name = space.location.identifier(MEMBER_SNAPSHOTS)
     space.spark.sql(f"UPDATE {name} SET member_id = concat('other-', member_id)")
-    code, verified = replay(space, "--verify", told["run_id"])
+    code, verified = replay(space, told["run_id"], command="verify")
     assert (code, verified["status"], verified["same"]) == (4, "different", False)
     assert {each["table"]: each["same"] for each in verified["tables"]}["assignments"] is False
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("arguments", "says"), [(["--verify", "nowhere"], "UNKNOWN_RUN"), (["--assignor", "stikcy"], "CONFIG_INVALID")]
+    ("arguments", "says"),
+    [(["verify", "nowhere"], "UNKNOWN_RUN"), (["replay", "--assignor", "stikcy"], "CONFIG_INVALID")],
 )
 def test_what_is_not_there_is_named(space, arguments, says):
     config = space.folder / "groupledger.yaml"
     config.write_text(f"cluster_id: edge\nledger: {{location: {json.dumps(space.location.path)}}}\n", encoding="utf-8")
-    done = CliRunner().invoke(main, ["replay", *arguments, "--config", str(config)])
+    done = CliRunner().invoke(main, [*arguments, "--config", str(config)])
     assert done.exit_code == 2
     assert says in done.stderr
     assert "Traceback" not in done.stderr

@@ -230,7 +230,7 @@ def _plan(each: _Judged) -> str | None:
     if counted.total() != len(each.members):
         return None
     clients = " ".join(f"--client {name}={number}" for name, number in sorted(counted.items()))
-    return f"groupledger plan-migration --from {each.state['assignor']} --to {RANGE} {clients}"
+    return f"groupledger plan-migration --listed {each.state['assignor']} --assignor {RANGE} {clients}"
 
 
 def _notes(reader: Reader, within: Scope, everything: Sequence[Record], judged: int) -> Iterator[str]:

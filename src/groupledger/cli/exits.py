@@ -141,19 +141,21 @@ def _usage(error: click.ClickException) -> str:
 
 
 SAID_OTHERWISE = {
-    "--start": "--since",
-    "--from": "--since",
-    "--end": "--until",
-    "--to": "--until",
-    "--time": "--at",
-    "--at": "--until",
-    "--epoch": "--generation",
-    "--last": "--generation",
-    "--format": "--json",
-    "--verbose": "--wide",
-    "--consumers": "--members",
+    "--start": ("--since",),
+    "--from": ("--since", "--listed"),
+    "--end": ("--until",),
+    "--to": ("--until", "--assignor"),
+    "--time": ("--at",),
+    "--at": ("--until",),
+    "--epoch": ("--generation",),
+    "--format": ("--json",),
+    "--verbose": ("--wide",),
+    "--consumers": ("--members",),
+    "--table": ("--only",),
+    "--assignor": ("--custom",),
+    "--output": ("--rows", "--html"),
 }
-"""Options that people expect, and the one that says it."""
+"""Options that people expect, and those that say it, each of other commands."""
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:
@@ -162,12 +164,12 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     command, root = error.ctx.command, error.ctx.find_root().command
     own = [name for each in command.params for name in (*each.opts, *each.secondary_opts) if name.startswith("--")]
     text = f"No such option: {error.option_name}"
-    said = SAID_OTHERWISE.get(error.option_name)
-    every = {} if said in own or not isinstance(root, Commands) else root.commands
+    likely = [each for each in SAID_OTHERWISE.get(error.option_name, ()) if each in own]
+    every = {} if likely or not isinstance(root, Commands) else root.commands
     having = [name for name, each in every.items() if any(error.option_name in one.opts for one in each.params)]
     if having:
         return f"{text}; that is an option of {', '.join(having)}"
-    likely = [said] if said in own else get_close_matches(error.option_name, own, 1, 0.7)
+    likely = likely or get_close_matches(error.option_name, own, 1, 0.7)
     return f"{text}. Did you mean {likely[0]}?" if likely else text
 
 

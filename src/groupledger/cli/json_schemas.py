@@ -139,7 +139,6 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"coverage": _LISTING},
         {"quarantine": _LISTING},
         {"rebalance": "Rebalance"},
-        {"ownership": "OwnershipAt"},
         {OPEN: _HISTORY},
     ),
     "explain": _answers(
@@ -157,7 +156,8 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"columns": _TEXTS, "rows": _ROWS, "left_off": NUMBER},
         {"views": _VIEWS},
     ),
-    "simulate": ({"comparison": "ScriptComparison"}, {SPREAD: Printed("pipeline.grid.GridAnswer")}),
+    "what-if": (*_answers({"what_if": "WhatIf"}), {SPREAD: Printed("pipeline.grid.GridAnswer")}),
+    "simulate": ({"comparison": "ScriptComparison"},),
     "diff": _answers({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
     "hand-overs": _answers(
         {"hand_overs": "GroupHandOvers"},
@@ -170,11 +170,9 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     "ingest": ({**_OF_A_RUN, **_INGESTED}, {**_OF_A_RUN, **_NOTHING_NEW}),
     "assign": ({**_OF_A_RUN, SPREAD: Printed("pipeline.assign.AssignSummary")},),
     "callbacks": ({SPREAD: Printed("pipeline.call_tables.CallsSummary")},),
-    "replay": (
-        {"run_id": TEXT, "assignor": TEXT, SPREAD: "Replayed"},
-        {**_status("done", "different"), SPREAD: Printed("pipeline.rebuild.Verification")},
-        {"calls": NUMBER, "commits": NUMBER, "did": _map(NUMBER), "errors": _list(_JOURNAL_ENTRY)},
-    ),
+    "replay": ({"run_id": TEXT, "assignor": TEXT, SPREAD: "Replayed"},),
+    "rehearse": ({"calls": NUMBER, "commits": NUMBER, "did": _map(NUMBER), "errors": _list(_JOURNAL_ENTRY)},),
+    "verify": ({**_status("done", "different"), SPREAD: Printed("pipeline.rebuild.Verification")},),
     "doctor": ({**_status("done", "failed"), "checks": Printed("pipeline.doctor.Check", several=True)},),
     "maintain": ({SPREAD: Printed("pipeline.maintain.MaintainSummary", ("rows_removed",))},),
     "migrate": ({"location": TEXT, "version": NUMBER, "moved": _map({"type": ["integer", "null"]})},),
@@ -206,7 +204,7 @@ _FAILED = closed(status={"const": "failed"}, code=TEXT, message=TEXT)
 
 
 @click.command(short_help="Print the JSON schema of a command's --json output.")
-@click.argument("command", type=click.Choice(list(FORMS)))
+@click.argument("command", type=click.Choice(list(FORMS)), metavar="COMMAND")
 def schema(command: str) -> None:
     """Print the JSON schema of COMMAND's `--json`; docs/schemas has all of them.
 

@@ -113,27 +113,22 @@ MEMBERS_SHOWN = 5
 """Members of a group that the before/after table names."""
 
 
-@click.command(short_help="Which groups can convert to KIP-848 while they run, and why not.")
+@click.command(short_help="Which groups can convert to KIP-848, and why not.")
 @takes_group()
-@click.option(
-    "--to", "wanted", type=click.Choice(["consumer"]), default="consumer", show_default=True, help="The group type."
-)
 @takes_cluster_name
 @takes_since
 @takes_limit
 @takes_wide
 @takes_config
-def readiness(
-    job: Job, *, group: str | None, wanted: str, cluster: str | None, since: Bound | None, limit: int, wide: bool
-) -> None:
+def readiness(job: Job, *, group: str | None, cluster: str | None, since: Bound | None, limit: int, wide: bool) -> None:
     """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.
 
     Storms and changes are searched for in the last 7 days, or from --since on. Each reason has a code:
     docs/guides/decide/kip-848-readiness.md. Only the ledger is read; no broker is contacted.
 
     \b
-    groupledger readiness --to consumer
-    groupledger readiness --to consumer 'payments-*' --json
+    groupledger readiness
+    groupledger readiness 'payments-*' --json
     """
     from groupledger.answers.readiness import ready_for_consumer
     from groupledger.answers.scope import RequestedScope
@@ -143,7 +138,7 @@ def readiness(
     with job.output.status("reading the ledger"):
         answer = ready_for_consumer(job.reader(), asked, limit, convert)
     print_readiness(job.output, answer, wide=wide)
-    job.answered(answer, cluster, to=wanted, readiness=plain(answer))
+    job.answered(answer, cluster, to="consumer", readiness=plain(answer))
 
 
 def print_readiness(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:

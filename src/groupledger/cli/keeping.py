@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 # `groupledger maintain`, `migrate` and `rebuild`: keep a ledger small, current and whole.
 
 
-@click.command(short_help="Delete dead rows, compact files, vacuum; safe while jobs run.")
-@click.option("--table", "tables", multiple=True, metavar="TABLE", help="Only this table; may be given several times.")
+@click.command(short_help="Delete dead rows, compact files; safe while jobs run.")
+@click.option("--only", "tables", multiple=True, metavar="TABLE", help="Only this table; may be given several times.")
 @click.option(
     "--redact", is_flag=True, help="Replace names permanently, as configured in `redaction`, and delete the raw log."
 )
@@ -39,7 +39,7 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
     from groupledger.tables import BY_NAME
 
     if unknown := [name for name in tables if name not in BY_NAME]:
-        raise click.BadParameter(f"{unknown[0]!r} is no table; there are: {', '.join(BY_NAME)}", param_hint="--table")
+        raise click.BadParameter(f"{unknown[0]!r} is no table; there are: {', '.join(BY_NAME)}", param_hint="--only")
     chosen = [BY_NAME[name] for name in tables or BY_NAME]
     spark = job.spark_for_ledger()
     job.warn_of_writers(spark)
@@ -129,7 +129,7 @@ def rebuild(job: Job) -> None:
 # `groupledger new-config`, `init`, `doctor`, `jars`, `kernels` and `job-file`: prepare the work.
 
 
-@click.command(short_help="Write a configuration with every key, its default and its meaning.")
+@click.command(short_help="Write a configuration with every key, commented.")
 @click.argument("file", default=DEFAULT_CONFIG)
 def new_config(file: str) -> None:
     """Write a commented configuration to FILE (default: groupledger.yaml), or to stdout if FILE is `-`.
@@ -205,7 +205,8 @@ def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
     """Print the jars of CONFIGURATIONS (default: delta); download missing ones.
 
     \b
-    spark-submit --jars "$(groupledger jars)" "$(groupledger job-file)" assign --config groupledger.yaml
+    spark-submit --jars "$(groupledger jars)" "$(groupledger job-file)" \\
+      assign --config groupledger.yaml
     """
     import os
 
@@ -214,7 +215,7 @@ def jars(configurations: tuple[str, ...], *, class_path: bool) -> None:
     print_exact((os.pathsep if class_path else ",").join(str(jar) for jar in ensure(configurations or ("delta",))))
 
 
-@click.command(short_help="Print the archive of compiled kernels for executors; compile them if it is missing.")
+@click.command(short_help="Print the archive of compiled kernels for executors.")
 def kernels() -> None:
     """Print the path of a zip of compiled kernels, for executors without a cache of their own.
 
@@ -224,19 +225,21 @@ def kernels() -> None:
     \b
     spark-submit --archives "$(groupledger kernels)#kernels" \\
       --conf spark.executorEnv.GROUPLEDGER_KERNEL_CACHE=./kernels \\
-      --jars "$(groupledger jars)" "$(groupledger job-file)" assign --config groupledger.yaml
+      --jars "$(groupledger jars)" "$(groupledger job-file)" \\
+      assign --config groupledger.yaml
     """
     from groupledger.engine.kernel_archive import kernel_archive
 
     print_exact(str(kernel_archive()))
 
 
-@click.command(short_help="Print the script that spark-submit runs: every command, with its own options.")
+@click.command(short_help="Print the script that spark-submit runs.")
 def job_file() -> None:
     """Print the path of the script that spark-submit runs; what follows it is a command with its options.
 
     \b
-    spark-submit --jars "$(groupledger jars)" "$(groupledger job-file)" ingest --config groupledger.yaml
+    spark-submit --jars "$(groupledger jars)" "$(groupledger job-file)" \\
+      ingest --config groupledger.yaml
     """
     from importlib.resources import files
 

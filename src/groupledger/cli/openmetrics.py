@@ -43,7 +43,7 @@ def openmetrics(job: Job, *, asked: RequestedScope, file: str | None) -> None:
 
     \b
     groupledger openmetrics
-    groupledger openmetrics --since 1h --output /var/lib/node_exporter/groupledger.prom
+    groupledger openmetrics --since 1h --output groupledger.prom
     """
     from groupledger.answers.gauges import gauges
 

@@ -21,6 +21,7 @@ from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import bound, point
+from groupledger.core.rebalance.registry import called
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -219,7 +220,10 @@ class Job:
 
 # Options that several commands take, each declared once: one name, one wording, one default.
 
-_TIMES = "now, 24h, '10m ago', ISO 8601 (UTC unless it names a zone), Unix seconds or milliseconds."
+_TIMES = (
+    "24h, '10m ago' or now, counted from the newest record read; ISO 8601 (UTC unless it names "
+    "a zone); Unix seconds or milliseconds."
+)
 _GENERATION = re.compile(r"latest|-?[0-9]{1,10}")
 
 
@@ -244,7 +248,10 @@ takes_limit = click.option(
 )
 takes_cluster_name = click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
 takes_assignor = click.option(
-    "--assignor", metavar="NAME", help="An assignor: its name, its Java class, or MODULE:FUNCTION."
+    "--assignor",
+    callback=lambda _context, _option, name: name and called(name),
+    metavar="NAME",
+    help="An assignor: its name, its Java class, or MODULE:FUNCTION.",
 )
 takes_scenario = click.option("--scenario", metavar="NAME", help="The results of `assign` or `replay` by this name.")
 takes_html = click.option(
@@ -256,12 +263,20 @@ takes_listener = click.option(
 _generation = click.option(
     "--generation", type=_Generation(), metavar="N", help="The rebalance to this generation or group epoch; latest."
 )
-_last = click.option("--last", "generation", flag_value="latest", hidden=True)
 
 
-def takes_generation(command: F) -> F:
+def takes_generation(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--generation`, and `--last`, the same as `--generation latest`; `was_given` says whether one was."""
-    return _generation(_last(command))
+
+    @_generation
+    @click.option("--last", is_flag=True, hidden=True, help="The same as --generation latest.")
+    @functools.wraps(command)
+    def run(*args: Any, last: bool, generation: int | None, **more: Any) -> Any:
+        if last and generation is not None:
+            raise click.UsageError("--last or --generation, not both")
+        return command(*args, generation=generation, **more)
+
+    return run
 
 
 def takes_at(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -328,9 +343,10 @@ def takes_scope(command: F | None = None, /, *, required: bool = False) -> Any:
     return run
 
 
-def was_given(name: str) -> bool:
-    """Return whether the option of this name stands on the command line."""
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+def was_given(*names: str) -> bool:
+    """Return whether an option of one of these names stands on the command line."""
+    given = click.get_current_context().get_parameter_source
+    return any(given(name) is ParameterSource.COMMANDLINE for name in names)
 
 
 def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | None:

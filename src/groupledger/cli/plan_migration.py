@@ -11,9 +11,10 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import takes_cluster_name, takes_group, takes_json, takes_ledger
+from groupledger.cli.options import takes_assignor, takes_cluster_name, takes_group, takes_json, takes_ledger
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
+from groupledger.core.rebalance.registry import COOPERATIVE_STICKY, called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,27 +27,16 @@ PARTITIONS_A_MEMBER = 3
 """For a topic whose partition count is unknown."""
 NAMED = 12
 """Members named in a line of the checklist; with --json, `members` has them all."""
-DEFAULT_CLIENTS = ("java=3",)
+DEFAULT_CLIENTS, WANTED = ("java=3",), COOPERATIVE_STICKY.name
 
 
 @click.command("plan-migration", short_help="Rehearse a change of assignor, member by member.")
-@click.option(
-    "--from",
-    "present",
-    metavar="NAMES",
-    help="Assignors that members list now: range,roundrobin; default: those that the libraries of --client list.",
-)
-@click.option(
-    "--to", "wanted", default="cooperative-sticky", show_default=True, metavar="NAME", help="The new assignor."
-)
-@click.option(
-    "--client",
-    "clients",
-    multiple=True,
-    metavar="LIBRARY=N",
-    help="Members by library: java=3 (default), java@2.3=1.",
-)
 @takes_group()
+@click.option("--listed", metavar="NAMES", help="Assignors that members list now: range,roundrobin; default: those of "
+              "the libraries of --client.")  # fmt: skip
+@takes_assignor
+@click.option("--client", "clients", multiple=True, metavar="LIBRARY=N", help="Members by library: java=3 (default), "
+              "java@2.3=1.")  # fmt: skip
 @takes_cluster_name
 @click.option("--before-2.4", "old", is_flag=True, help="Members now run clients older than Kafka 2.4 (KIP-429).")
 @click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two, to see what goes wrong.")
@@ -55,29 +45,30 @@ DEFAULT_CLIENTS = ("java=3",)
 def plan_migration(
     output: Output,
     *,
-    present: str | None,
-    wanted: str,
-    clients: tuple[str, ...],
     group: str | None,
+    listed: str | None,
+    assignor: str | None,
+    clients: tuple[str, ...],
     cluster: str | None,
     old: bool,
     single_bounce: bool,
     opened: Callable[..., Job],
 ) -> None:
-    """Play both rolling bounces of KIP-429 and check every state on the way.
+    """Play both rolling bounces of KIP-429 to --assignor (default: cooperative-sticky); check every state on the way.
 
-    Exit code 4 if a step is unsafe: the last one shown. For Kafka Streams: --from stream --to stream --before-2.4.
+    Exit code 4 if a step is unsafe: the last one shown.
+    For Kafka Streams: --listed stream --assignor stream --before-2.4.
 
     \b
-    groupledger plan-migration --from range --client java=2 --client franz-go=1
+    groupledger plan-migration --listed range --client java=2 --client franz-go=1
     groupledger plan-migration payments
 
     With GROUP, its members, topics and assignor are those in the ledger. The log holds only the chosen assignor: name
-    all that members list with --from. If it does not show their library, use --client LIBRARY.
+    all that members list with --listed. If it does not show their library, use --client LIBRARY.
     """
     from groupledger.core.protocol.compatibility import ByteCode
 
-    assignors = tuple(each.strip() for each in present.split(",")) if present else ()
+    assignors = tuple(called(each.strip()) for each in listed.split(",")) if listed else ()
     topics: dict[str, int] = {}
     if group is None and cluster is not None:
         raise click.UsageError("--cluster says where GROUP is; there is no GROUP.")
@@ -87,7 +78,7 @@ def plan_migration(
         members, topics = _recorded(opened(output), group, cluster, assignors, clients)
     members = [replace(each, byte_code=ByteCode.BEFORE_KIP_429) for each in members] if old else members
     with output.status("rehearsing every step"):
-        rehearsal = rehearsed(members, topics, wanted, single_bounce=single_bounce)
+        rehearsal = rehearsed(members, topics, assignor or WANTED, single_bounce=single_bounce)
     print_rehearsal(output, rehearsal, members)
     output.result(_rows(rehearsal, members))
     if rehearsal.first_unsafe is not None:
@@ -107,7 +98,9 @@ def rehearsed(
 def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[GroupClient]:
     """Make members from the options' counts. Raises Fault: BAD_CLIENT, NO_COMMON_ASSIGNOR."""
     if not assignors and not clients:
-        raise click.UsageError("--from says which assignors members list now, or GROUP which group of the ledger.")
+        raise click.UsageError(
+            "expected GROUP, a group of the ledger, or --listed and --client, for one that is made up"
+        )
     from groupledger.core.protocol.compatibility import read_client_library
     from groupledger.core.protocol.rolling_migration import GroupClient
 
@@ -121,7 +114,7 @@ def _made_up(assignors: tuple[str, ...], clients: tuple[str, ...]) -> list[Group
     if not assignors and not set.intersection(*(set(each.default) for each in known.values())):
         listed = "; ".join(f"{text}: {', '.join(each.default)}" for text, each in known.items())
         raise Fault(
-            "NO_COMMON_ASSIGNOR", f"by default these clients list no assignor in common ({listed}); give --from"
+            "NO_COMMON_ASSIGNOR", f"by default these clients list no assignor in common ({listed}); give --listed"
         )
     return [
         GroupClient(
@@ -143,9 +136,7 @@ def _recorded(
 
     if len(clients) > 1 or any("=" in each for each in clients):
         given = " ".join(clients)
-        raise Fault(
-            "BAD_CLIENT", f"--client is {given!r}; with --group expected one LIBRARY, whose members are counted"
-        )
+        raise Fault("BAD_CLIENT", f"--client is {given!r}; with GROUP expected one LIBRARY, whose members are counted")
     with job.output.status("reading the group's history"):
         recorded, topics = recorded_members(job.reader(), group, cluster, *clients)
     seen = recorded.snapshot

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from groupledger.pipeline.rebuild import Verification
 
 
-@click.command(short_help="What another assignor would have done with all recorded history.")
+@click.command(short_help="What another assignor would have done with all history.")
 @takes_scope
 @takes_assignor
 @click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default: as configured.")
@@ -94,7 +94,7 @@ def replay(
     job.output.result({"status": "done", "command": "replay", **kept, **plain(answer)})
 
 
-@click.command(short_help="Call your rebalance listener as a recorded group's members were called.")
+@click.command(short_help="Call your rebalance listener as members were called.")
 @takes_group(required=True)
 @takes_listener
 @takes_cluster_name

@@ -169,7 +169,7 @@ def ingest(
     _exit(over=over)
 
 
-@click.command(short_help="Run an assignor over recorded groups; keep targets, steps and verdicts.")
+@click.command(short_help="Run an assignor over recorded groups; keep the results.")
 @takes_assignor
 @takes_scenario
 @click.option("--snapshots", type=click.Choice(["latest", "every"]), help="Which snapshots of each group.")
@@ -507,8 +507,8 @@ def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> Non
 
 NEXT = (
     "show",
-    "show --group java-cooperative-sticky --cluster dev",
-    "show --group java-cooperative-sticky --generation 4",
+    "show java-cooperative-sticky --cluster dev",
+    "show java-cooperative-sticky --generation 4",
     "who orders-4 --at 2026-11-21T12:09Z --cluster dev",
     "timeline java-cooperative-sticky --cluster dev",
     "show --findings --cluster edge",
@@ -517,7 +517,7 @@ NEXT = (
 """Commands to try on the demo's ledger."""
 
 
-@click.command(short_help="Run the whole pipeline on four captured logs, and show the result.")
+@click.command(short_help="Run the whole pipeline on four captured logs.")
 @takes_timings
 @takes_sample
 def demo(job: Job, *, timings: bool) -> None:

@@ -64,7 +64,7 @@ def show(
     if len(chosen) > 1:
         raise click.UsageError("expected one of --findings, --coverage and --quarantine")
     listing = chosen[0] if chosen else None
-    one = at is not None or was_given("generation")
+    one = at is not None or was_given("generation", "last")
     if one and (group is None or listing):
         raise click.UsageError("--generation and --at show one rebalance of a GROUP")
     if generation is not None and at is not None:

@@ -22,6 +22,7 @@ from groupledger.cli.options import (
     takes_ledger,
     takes_listener,
     takes_wide,
+    was_given,
 )
 from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
@@ -306,6 +307,8 @@ def simulate(
     """
     if output.as_json and comparison is None:
         raise click.UsageError("--json goes with --compare and --summary; scripts alone give JSON lines as they are.")
+    if from_ledger is None and was_given("cluster", "ledger"):
+        raise click.UsageError("--cluster and --ledger go with --from-ledger: they say where that group is.")
     from groupledger.core.custom.assignor_names import find_all
 
     files: Iterable[ScriptLines] = read_files(scripts or (TEXT.convert("-", None, None),))

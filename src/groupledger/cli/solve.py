@@ -43,7 +43,9 @@ def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -
 
 
 def _answers(lines: Iterable[str], custom: tuple[str, ...], limits: CustomLimits) -> Iterator[str]:
-    from groupledger.core.custom.assignor_names import find_all
+    from groupledger.core.assignors import ASSIGNORS
+    from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+    from groupledger.core.custom.assignor_names import by_every_name, find_all
     from groupledger.core.scenarios.solving import solve_lines
 
-    return solve_lines(lines, custom=find_all(custom, limits))
+    return solve_lines(lines, custom=by_every_name(find_all(custom, limits), (*ASSIGNORS, *CLIENT_ASSIGNORS)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.answers.answer_columns import Column
-from groupledger.cli.history import print_members
+from groupledger.cli.history import LIMIT, print_members
 from groupledger.cli.options import (
     moment,
     takes_assignor,
@@ -25,8 +25,8 @@ from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.queries import Reader
-    from groupledger.answers.what_if import WhatIf
     from groupledger.cli.options import Job
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 @click.option(
     "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
 )
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page: before and after.")
 @click.option("--rows", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
 @takes_cluster_name
 @takes_limit
@@ -62,6 +63,7 @@ def what_if(
     generation: int | None,
     at: Bound | None,
     grid: Path | None,
+    html: Path | None,
     rows: str | None,
     cluster: str | None,
     limit: int,
@@ -79,6 +81,7 @@ def what_if(
     """
     if grid is not None:
         alone = {"--members": members, "--without": without, "--partitions": partitions, "--assignor": assignor}
+        alone |= {"--html": html, "--generation": generation, "--at": at}
         other = next((name for name, value in alone.items() if value), None)
         if other is not None:
             raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
@@ -91,9 +94,9 @@ def what_if(
     changed = _partitions(partitions)
 
     def ask(reader: Reader) -> WhatIf:
-        from groupledger.answers.what_if import what_if as answered
+        from groupledger.answers.changed_group import what_if as answered
 
-        return answered(
+        found = answered(
             reader,
             group,
             cluster,
@@ -104,8 +107,14 @@ def what_if(
             generation=generation,
             at=moment(reader, cluster, at),
         )
+        if html is not None:
+            from groupledger.report.html.comparison_page import what_if_page
+            from groupledger.report.html.written import write_page
 
-    job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide), cluster, "what_if")
+            write_page(what_if_page, found, html)
+        return found
+
+    job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide, page=html), cluster, "what_if")
 
 
 def _partitions(given: tuple[str, ...]) -> dict[str, str]:
@@ -115,30 +124,25 @@ def _partitions(given: tuple[str, ...]) -> dict[str, str]:
         topic, equals, change = each.rpartition("=")
         if not equals or not topic:
             raise click.UsageError(f"--partitions {each!r}: expected TOPIC=+N or TOPIC=xN, such as orders=+10.")
+        if topic in changed:
+            raise click.UsageError(f"--partitions {each!r}: {topic} is there already; expected each topic once.")
         changed[topic] = change
     return changed
 
 
-def print_what_if(output: Output, answer: WhatIf, limit: int = 20, *, wide: bool = False) -> None:
-    """Print it for a person: what was changed, what would move, who would have what."""
-    output.title(f"{answer.group_id} (cluster {answer.cluster_id}) under {answer.assignor}, if {_changed(answer)}")
+def print_what_if(
+    output: Output, answer: WhatIf, limit: int = LIMIT, *, wide: bool = False, page: Path | None = None
+) -> None:
+    """Print it for a person: what was changed, before and after in numbers, what would move, who would have what."""
+    output.title(answer.title)
     output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
-    output.line(f"from member to member: {answer.moves:,}; nobody has: {answer.unassigned:,}")
-    spread = f"{answer.most:,}, {answer.least:,} (before: {answer.most_before:,}, {answer.least_before:,})"
-    output.line(f"most, least of a member: {spread}")
+    output.table(["", "before", "after"], answer.numbers)
+    output.line(answer.cost)
     output.title("members")
     print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"), wide=wide)
     output.notes(answer.notes)
-
-
-def _changed(answer: WhatIf) -> str:
-    """Format as `2 members more`."""
-    parts = [
-        f"{len(names):,} {'member' if len(names) == 1 else 'members'} {word}"
-        for names, word in ((answer.joined, "more"), (answer.gone, "fewer"))
-        if names
-    ]
-    return " and ".join(parts) or "it were assigned anew"
+    if page is not None:
+        output.line(f"page: {page}")
 
 
 # Print what a grid's changes would do to all groups, in one table.

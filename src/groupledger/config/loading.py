@@ -32,7 +32,7 @@ from groupledger.config.settings import (
     matching,
 )
 from groupledger.core.log.lines import FIELDS
-from groupledger.core.log.topic_partitions import MORE_PARTITIONS
+from groupledger.core.scenarios.group_change import MORE_PARTITIONS
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
 
 _VARIABLE = re.compile(r"\$\{(?:env:|env\.)?(\w+)\}")
@@ -218,6 +218,8 @@ def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
     expected = rule.words if rule else " or ".join(_NAMES[kind] for kind in kinds)
     if raw is None and NoneType in kinds:
         return None
+    if rule is not None and isinstance(raw, str):
+        raw = rule.read(raw)
     if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
         near = difflib.get_close_matches(str(raw), rule.names if rule else (), n=1)
         hint = f"did you mean {near[0]}? " if near else ""
@@ -333,7 +335,7 @@ def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
 
 
-# Read a grid: assignors times changes, over the last state of every group (`groupledger simulate --grid`).
+# Read a grid: assignors times changes, over the last state of every group (`groupledger what-if --grid`).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from groupledger.core.custom.assignor_names import SOLVED_ALONE, may_be_custom
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import FIELDS
-from groupledger.core.rebalance.registry import BY_NAME
+from groupledger.core.rebalance.registry import BY_CLASS, BY_NAME, called
 
 ASSIGNORS = ("recorded", *BY_NAME)
 SNAPSHOTS = "snapshots"
@@ -63,6 +63,7 @@ class Rule:
     words: str
     allows: Callable[[Any], bool]
     names: tuple[str, ...] = ()  # where only these are allowed: a complaint names the nearest
+    read: Callable[[Any], Any] = lambda value: value  # another form of the same value
 
 
 def one_of(*names: str) -> Rule:
@@ -74,7 +75,7 @@ def an_assignor() -> Rule:
     """Allow one of ours, or a custom one; the command that runs it checks whether it can be imported."""
     own = "or module:function, or an entry point of groupledger.assignors"
     words = f"one of {', '.join(ASSIGNORS)}; {own}; {SOLVED_ALONE}"
-    return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), ASSIGNORS)
+    return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), (*ASSIGNORS, *BY_CLASS), called)
 
 
 def names_of(*names: str) -> Rule:

@@ -114,7 +114,7 @@ def bound(text: str) -> tuple[Bound, bool]:
 def point(text: str) -> tuple[Point, bool]:
     """Parse `12` as a generation, else as `bound`: a number of LEAST_SECONDS and more is a time."""
     number = text.strip()
-    if number.isascii() and number.isdigit() and int(number) < LEAST_SECONDS:
+    if number.isascii() and number.isdigit() and len(number) < len(str(LEAST_SECONDS)):
         return int(number), False
     try:
         return bound(text)

@@ -1,38 +1,49 @@
 """A grid over a bucket: the last state of each of its groups, changed, under each assignor; one row a group and cell.
 
-Members own what was recorded for them, the change applies, and one rebalance follows. Groups without an assignor to ask
-(KIP-848, share and Streams groups, other protocol types) and empty ones are no rows of a grid.
+Members own what was recorded for them, the change applies, and one rebalance follows. A KIP-848 group is computed by
+its coordinator's assignor where the cell asks for the recorded one; other cells refuse it. Groups without an assignor
+to ask (share and Streams groups, other protocol types) and empty ones are no rows of a grid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
+from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
+from groupledger.core.assignors.server.server_batch import TargetRows, failure, written
+from groupledger.core.assignors.server.server_batch import assign as server_assign
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId
+from groupledger.core.assignors.server.server_group import encode as server_encode
+from groupledger.core.faults import Fault
 from groupledger.core.rebalance.computation import rebalance
+from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
+from groupledger.core.scenarios.group_change import NEW, new_ids
+from groupledger.core.wire.codec import uuid_bytes
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import column, integers
+from groupledger.engine.arrow_lists import column, integers, list_starts, listed
 from groupledger.engine.bucket_rows import SCHEMA as CATALOGUE
 from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of
-from groupledger.engine.group_arrays import decode
+from groupledger.engine.group_arrays import CONSUMER, OTHER_GROUP_TYPE, UNKNOWN_ASSIGNOR, decode
 from groupledger.engine.result_rows import ResultColumns, refusals
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
+from groupledger.tables.declaration import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from groupledger.config.loading import ChangeSettings
     from groupledger.engine.arrow_lists import Column
-    from groupledger.engine.group_arrays import Calculation
+    from groupledger.engine.group_arrays import Calculation, DecodedBucket
 
 
 CELL = "cell"
@@ -42,10 +53,27 @@ SHOWN = (
     *(c.LEAST_MOVES, c.LEAST_MOVES_CERTAINTY, c.REVOKED, c.UNASSIGNED, c.LOAD_MIN, c.LOAD_MAX, c.FOLLOW_UP),
     *(c.FEWEST_ROUNDS, c.CODE, c.MESSAGE),
 )
+WHO = "who_has_what"
+"""Column: each member with what it had and would have; null: it is gone, or new. Null as a whole if not asked for."""
+HAD, WOULD_HAVE = "had", "would_have"
 OUTPUT = StructType(
     [StructField(CELL, IntegerType(), nullable=False)]
     + [StructField(each.name, each.dataType) for name in SHOWN for each in REBALANCES.schema if each.name == name]
+    + [
+        StructField(
+            WHO,
+            ArrayType(
+                StructType(
+                    [
+                        StructField(c.MEMBER_ID, StringType()),
+                        *(StructField(name, TOPIC_PARTITIONS) for name in (HAD, WOULD_HAVE)),
+                    ]
+                )
+            ),
+        )
+    ]
 )
+SCHEMA = to_arrow_schema(OUTPUT)
 _AFTER = "+"
 """Behind the id of a snapshot: the state after the change."""
 _RECORDED = "recorded"
@@ -58,6 +86,7 @@ class Grid:
     assignors: tuple[str, ...]
     changes: tuple[ChangeSettings, ...]
     calculation: Calculation
+    members: bool = False  # say who has what
 
     def call(self) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
         """Return the function of rows for `mapInArrow`."""
@@ -78,21 +107,27 @@ class Grid:
         for number, change in enumerate(self.changes):
             after = _changed(before, change)
             topics = _topics(self.calculation.catalogue, change)
+            calculation = replace(self.calculation, topics=topics, carried=True, settles=True, coordinator=None)
             for at, assignor in enumerate(self.assignors):
-                parts = Parts(_under(after.groups, assignor), after.members, after.records)
-                calculation = replace(self.calculation, topics=topics, carried=True)
-                decoded = decode(parts, calculation, custom)
+                decoded = decode(_under(after, assignor, change, calculation), calculation, custom)
                 result = rebalance(decoded.snapshots, decoded.choice)
-                rows = ResultColumns(decoded, result, calculation, refusals(decoded, result)).rebalances()
-                yield _rows(at * len(self.changes) + number, rows)
+                computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
+                who = _who(decoded, computed.assignments(), before, after) if self.members else None
+                yield _rows(at * len(self.changes) + number, decoded, computed.rebalances(), who)
 
 
 def _asked(parts: Parts) -> Parts:
     """Return the groups that an assignor is asked for, and the members of their last state."""
     peopled = pc.is_in(column(parts.groups, c.SNAPSHOT_ID), value_set=column(parts.members, c.SNAPSHOT_ID))
-    groups = parts.groups.filter(pc.and_(peopled, column(parts.groups, r.CHOSEN).is_valid())).combine_chunks()
+    asked = pc.or_(column(parts.groups, r.CHOSEN).is_valid(), _coordinated(parts.groups))
+    groups = parts.groups.filter(pc.and_(peopled, asked)).combine_chunks()
     own = pc.is_in(column(parts.members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
     return Parts(_nullable(groups), _nullable(parts.members.filter(own).combine_chunks()), parts.records.slice(0, 0))
+
+
+def _coordinated(groups: pa.Table) -> Column:
+    """Mark KIP-848 groups."""
+    return pc.fill_null(pc.equal(column(groups, c.GROUP_TYPE), CONSUMER), False)
 
 
 def _nullable(table: pa.Table) -> pa.Table:
@@ -104,18 +139,18 @@ def _changed(before: Parts, change: ChangeSettings) -> Parts:
     """Return the state after the change, which follows the one before, with the members of both."""
     members = _members_after(before.members, change)
     groups, members = _subscribed(before.groups, members, change)
-    was = column(groups, c.SNAPSHOT_ID)
-    groups = _with(groups, c.PREVIOUS_SNAPSHOT_ID, was)
-    groups = _with(groups, c.SNAPSHOT_ID, pc.binary_join_element_wise(was, _AFTER, ""))
+    groups = _with(groups, c.PREVIOUS_SNAPSHOT_ID, column(groups, c.SNAPSHOT_ID))
+    groups = _with(groups, c.SNAPSHOT_ID, _after(groups))
     groups = _with(groups, c.SNAPSHOT_KIND, pa.repeat("generation", len(groups)))
     groups = _with(groups, c.MEMBERS, pa.nulls(len(groups), pa.int32()))
-    now = pc.binary_join_element_wise(column(members, c.SNAPSHOT_ID), _AFTER, "")
-    members = pa.concat_tables([_with(members, c.SNAPSHOT_ID, now), before.members]).combine_chunks()
+    members = _with(members, c.SNAPSHOT_ID, _after(members))
+    members = pa.concat_tables([members, before.members]).combine_chunks()
     return Parts(groups.combine_chunks(), members, before.records)
 
 
-def _members_after(members: pa.Table, change: ChangeSettings) -> pa.Table:
-    """Those who stay, in their order, and those who join, each like one of the group in turn."""
+def _members_after(before: pa.Table, change: ChangeSettings) -> pa.Table:
+    """Return the members that stay, in their order, and those that join, each like one of the group in turn."""
+    members = before
     if change.lost_rack is not None:
         gone = pc.fill_null(pc.equal(column(members, c.RACK_ID), change.lost_rack), False)
         members = members.filter(pc.invert(gone)).combine_chunks()
@@ -132,12 +167,21 @@ def _members_after(members: pa.Table, change: ChangeSettings) -> pa.Table:
     model = (start[:-1, None] + turn[None, :] % size[:, None]).ravel()
     joined = members.take(pa.array(model)).combine_chunks()
     numbers = np.tile(turn, len(size))
-    ids = pc.binary_join_element_wise(column(joined, c.MEMBER_ID), pa.array([f"+{each}" for each in numbers]), "")
+    ids = _new_ids(before, column(members, c.SNAPSHOT_ID).take(pa.array(start[:-1])).to_pylist(), change.members)
     order = np.repeat(integers(column(members, c.MEMBER_ORDER), 0)[start[1:] - 1], change.members) + 1 + numbers
-    joined = _with(_with(joined, c.MEMBER_ID, ids), c.MEMBER_ORDER, pa.array(order, pa.int32()))
+    joined = _with(_with(joined, c.MEMBER_ID, pa.array(ids)), c.MEMBER_ORDER, pa.array(order, pa.int32()))
     for name in (c.GROUP_INSTANCE_ID, c.CLAIMED, c.CLAIMED_GENERATION, c.RECORDED, c.TARGET, c.USER_DATA):
         joined = _with(joined, name, pa.nulls(len(joined), joined.schema.field(name).type))
     return pa.concat_tables([members, joined]).combine_chunks()
+
+
+def _new_ids(members: pa.Table, snapshots: list[str], number: int) -> list[str]:
+    """Return the ids of so many new members of each of these states."""
+    alike = members.filter(pc.fill_null(pc.starts_with(column(members, c.MEMBER_ID), NEW), False))
+    taken: dict[str, set[str]] = {}
+    for snapshot, name in zip(*(column(alike, each).to_pylist() for each in (c.SNAPSHOT_ID, c.MEMBER_ID)), strict=True):
+        taken.setdefault(snapshot, set()).add(name)
+    return [name for snapshot in snapshots for name in new_ids(number, taken.get(snapshot, ()))]
 
 
 def _subscribed(groups: pa.Table, members: pa.Table, change: ChangeSettings) -> tuple[pa.Table, pa.Table]:
@@ -186,19 +230,207 @@ def _topics(catalogue: TopicCatalogue, change: ChangeSettings) -> TopicCatalogue
     )
 
 
-def _under(groups: pa.Table, assignor: str) -> pa.Table:
-    return groups if assignor == _RECORDED else _with(groups, r.CHOSEN, pa.repeat(assignor, len(groups)))
-
-
 def _with(table: pa.Table, name: str, values: Column) -> pa.Table:
     place = table.schema.get_field_index(name)
     field = table.schema.field(place)
     return table.set_column(place, field.with_nullable(True), values.cast(field.type))
 
 
-def _rows(cell: int, found: pa.Table) -> pa.Table:
+def _rows(cell: int, decoded: DecodedBucket, found: pa.Table, who: Column | None) -> pa.Table:
     """Return the rows of one cell; the snapshot is the one that was changed."""
-    snapshots = {c.SNAPSHOT_ID: pc.utf8_slice_codeunits(found[c.SNAPSHOT_ID], 0, -len(_AFTER))}
+    groups = decoded.groups
+    server = pc.binary_join_element_wise(SERVER, pc.coalesce(column(groups, c.ASSIGNOR), DEFAULT_ASSIGNOR), "")
+    by_coordinator = pc.and_(_coordinated(groups), pc.equal(found[c.ASSIGNOR], _RECORDED))
+    renamed = {
+        c.SNAPSHOT_ID: pc.utf8_slice_codeunits(found[c.SNAPSHOT_ID], 0, -len(_AFTER)),
+        c.ASSIGNOR: pc.if_else(by_coordinator, server, found[c.ASSIGNOR]),
+    }
     numbers = pa.repeat(pa.scalar(cell, pa.int32()), len(found))
-    shown = [snapshots.get(name, found[name]) for name in SHOWN]
-    return pa.table([numbers, *shown], schema=to_arrow_schema(OUTPUT))
+    shown = [renamed.get(name, found[name]) for name in SHOWN]
+    who = pa.nulls(len(found), SCHEMA.field(WHO).type) if who is None else who
+    return pa.table([numbers, *shown, who], schema=SCHEMA)
+
+
+def _who(decoded: DecodedBucket, assigned: pa.Table, before: Parts, after: Parts) -> Column:
+    """Return each group's members as they are in the record, new ones behind them, and those that are gone last."""
+    keys = [
+        pc.binary_join_element_wise(column(each, c.SNAPSHOT_ID), column(each, c.MEMBER_ID), "\0")
+        for each in (_with(before.members, c.SNAPSHOT_ID, _after(before.members)), after.members)
+    ]
+    gone = before.members.filter(pc.invert(pc.is_in(keys[0], value_set=keys[1]))).combine_chunks()
+    kind = SCHEMA.field(WHO).type
+    wires = kind.value_type.field(HAD).type
+    had = column(gone, c.RECORDED)
+    entries = pc.list_flatten(had)
+    named = pc.coalesce(pc.struct_field(entries, c.TOPIC), pc.struct_field(entries, c.TOPIC_ID))
+    of_topic, numbers = list(wires.value_type), pc.struct_field(entries, c.PARTITIONS)
+    numbers = listed(list_starts(numbers), pc.list_flatten(numbers), of_topic[1].type)
+    parts = pa.StructArray.from_arrays([named, numbers], fields=of_topic)
+    rows = pa.table(
+        {
+            c.SNAPSHOT_ID: pa.chunked_array([column(assigned, c.SNAPSHOT_ID), _after(gone)]),
+            c.MEMBER_ID: pa.chunked_array([column(assigned, c.MEMBER_ID), column(gone, c.MEMBER_ID)]),
+            HAD: pa.chunked_array([column(assigned, c.HELD), listed(list_starts(had), parts, wires)]),
+            WOULD_HAVE: pa.chunked_array([column(assigned, c.ASSIGNED), pa.nulls(len(gone), wires)]),
+        }
+    ).combine_chunks()
+    group = integers(pc.index_in(column(rows, c.SNAPSHOT_ID), value_set=column(decoded.groups, c.SNAPSHOT_ID)), NONE)
+    rows = rows.take(pa.array(np.argsort(group, kind="stable")))
+    fields = list(kind.value_type)
+    members = pa.StructArray.from_arrays([column(rows, field.name) for field in fields], fields=fields)
+    return listed(ragged.starts(np.bincount(group, minlength=len(decoded.groups))), members, kind)
+
+
+def _after(rows: pa.Table) -> Column:
+    """Return the ids of the states after the change."""
+    return pc.binary_join_element_wise(column(rows, c.SNAPSHOT_ID), _AFTER, "")
+
+
+# KIP-848 groups: their coordinator's assignor gives the targets, so that the step leads to them as to a record.
+
+SERVER = "server-"
+"""What the names of coordinators' assignors begin with."""
+Reasons = dict[str, tuple[str, str]]
+"""Code and message by snapshot id: why a group is not computed."""
+Targets = dict[tuple[str, str], list[dict[str, Any]]]
+"""By snapshot and member id, in the layout of facts."""
+
+
+def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Calculation) -> Parts:
+    """Return the state as the assignor is asked: a KIP-848 group has its targets, or a reason why it has none."""
+    groups, members, records = parts
+    modern = _coordinated(groups)
+    if assignor != _RECORDED:
+        groups = _with(groups, r.CHOSEN, pa.repeat(assignor, len(groups)))
+        message = f"its coordinator assigns (KIP-848): {assignor} could be asked only after a conversion"
+        reasons = dict.fromkeys(column(groups.filter(modern), c.SNAPSHOT_ID).to_pylist(), (OTHER_GROUP_TYPE, message))
+        return Parts(_refused(groups, reasons), members, records)
+    if not pc.any(modern).as_py():
+        return parts
+    some = groups.filter(modern).combine_chunks()
+    own = pc.is_in(column(members, c.SNAPSHOT_ID), value_set=column(some, c.SNAPSHOT_ID))
+    theirs = members.filter(own).combine_chunks()
+    targets, reasons = _targets(some, theirs, max(change.members, 0), calculation)
+    ids = zip(*(column(theirs, name).to_pylist() for name in (c.SNAPSHOT_ID, c.MEMBER_ID)), strict=True)
+    lists = pa.array([targets.get(each) for each in ids], theirs.schema.field(c.TARGET).type)
+    theirs = _with(_with(theirs, c.RECORDED, lists), c.TARGET, lists)
+    return Parts(_refused(groups, reasons), pa.concat_tables([members.filter(pc.invert(own)), theirs]), records)
+
+
+def _refused(groups: pa.Table, reasons: Reasons) -> pa.Table:
+    """Return the groups with these reasons; one that was refused before keeps its own."""
+    for at, name in enumerate((r.FAULT_CODE, r.FAULT_MESSAGE)):
+        found = [reasons.get(each, (None, None))[at] for each in column(groups, c.SNAPSHOT_ID).to_pylist()]
+        groups = _with(groups, name, pc.coalesce(column(groups, name), pa.array(found, pa.string())))
+    return groups.combine_chunks()
+
+
+def _targets(groups: pa.Table, members: pa.Table, joined: int, calculation: Calculation) -> tuple[Targets, Reasons]:
+    """Return the targets that coordinators give these groups, and why some have none; the last `joined` are new."""
+    asked: dict[str, dict[str, ServerGroup]] = {name: {} for name in SERVER_ASSIGNORS}
+    topics, reasons = _topics_of(Parts(groups, members, members.slice(0, 0)), calculation)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    read = (c.SNAPSHOT_ID, c.MEMBER_ID, c.GROUP_INSTANCE_ID, c.TOPICS, c.RECORDED, c.TARGET)
+    ordered = members.sort_by([(c.MEMBER_ORDER, "ascending"), (c.MEMBER_ID, "ascending")])
+    for row in ordered.select(read).to_pylist():
+        rows.setdefault(row[c.SNAPSHOT_ID], []).append(row)
+    for group in groups.select([c.SNAPSHOT_ID, c.ASSIGNOR, c.SHARED_TOPICS]).to_pylist():
+        snapshot, name = group[c.SNAPSHOT_ID], group[c.ASSIGNOR] or DEFAULT_ASSIGNOR
+        if snapshot in reasons:
+            continue
+        try:
+            if name not in asked:
+                raise Fault(UNKNOWN_ASSIGNOR, f"its coordinator's assignor is {name!r}; expected uniform or range")
+            own = [row | {c.TOPICS: row[c.TOPICS] or group[c.SHARED_TOPICS] or ()} for row in rows.get(snapshot, ())]
+            asked[name][snapshot] = _server_group(own, topics.get(snapshot, {}))
+        except Fault as fault:
+            reasons[snapshot] = fault.code, fault.message
+    targets: Targets = {}
+    for name, some in asked.items():
+        records, failed = _computed(name, some, joined)
+        reasons |= failed
+        for snapshot, of_members in records.items():
+            for member, record in of_members.items():
+                entries = ((topics[snapshot][topic].id, topic, numbers) for topic, numbers in record)
+                wire = [dict(zip((c.TOPIC_ID, c.TOPIC, c.PARTITIONS), each, strict=True)) for each in entries]
+                targets[snapshot, member] = wire
+    return targets, reasons
+
+
+def _computed(name: str, groups: dict[str, ServerGroup], joined: int) -> tuple[dict[str, TargetRows], Reasons]:
+    """Return the targets of each group after its last member came: its coordinator computes anew for each that does."""
+    found: dict[str, TargetRows] = {}
+    reasons: Reasons = {}
+    for left in range(max(joined - 1, 0), -1, -1):
+        now = {snapshot: _so_far(group, left, found.get(snapshot, {})) for snapshot, group in groups.items()}
+        batch, texts = server_encode(list(now.values()))
+        result = server_assign(name, batch)
+        errors = {snapshot: failure(batch, result, at) for at, snapshot in enumerate(now)}
+        found = {snapshot: written(batch, texts, result, at) for at, snapshot in enumerate(now) if not errors[snapshot]}
+        reasons |= {
+            snapshot: ("ASSIGNOR_FAILS", f"{SERVER}{name} fails on this group: {error}")
+            for snapshot, error in errors.items()
+            if error is not None
+        }
+        groups = {snapshot: group for snapshot, group in groups.items() if snapshot in found}
+    return found, reasons
+
+
+def _so_far(group: ServerGroup, left: int, given: TargetRows) -> ServerGroup:
+    """Return the group while so many are yet to join, each with the target that it was given last."""
+    members = group.members[: len(group.members) - left]
+    ids = {name: topic.topic_id for name, topic in group.topics.items()}
+
+    def has(member: ServerMember) -> ServerMember:
+        if member.member_id not in given:
+            return member
+        ordered = sorted((topic, tuple(sorted(numbers))) for topic, numbers in given[member.member_id])
+        return replace(member, target=tuple((ids[topic], numbers) for topic, numbers in ordered))
+
+    return replace(group, members=tuple(map(has, members)))
+
+
+class _Listed(NamedTuple):
+    """A topic at the time of a state. `partitions` None: no listing had it up to then."""
+
+    id: str | None
+    partitions: int | None
+
+
+def _topics_of(parts: Parts, calculation: Calculation) -> tuple[dict[str, dict[str, _Listed]], Reasons]:
+    """Return the topics of each state by name, but for deleted ones; and why groups are rejected."""
+    decoded = decode(parts, calculation, {})
+    snapshots = column(decoded.groups, c.SNAPSHOT_ID).to_pylist()
+    views, group = decoded.snapshots.topics, decoded.snapshots.topic_group.tolist()
+    found: dict[str, dict[str, _Listed]] = {}
+    each = decoded.topic_names.to_pylist(), decoded.topic_ids.to_pylist(), views.now.tolist(), views.gone.tolist()
+    for row, name, topic_id, count, gone in zip(group, *each, strict=True):
+        if not gone:
+            found.setdefault(snapshots[row], {})[name] = _Listed(topic_id, None if count == NONE else count)
+    return found, {snapshots[row]: reason for row, reason in decoded.rejections.by_group.items()}
+
+
+def _server_group(members: list[dict[str, Any]], topics: Mapping[str, _Listed]) -> ServerGroup:
+    """Return the group as its coordinator has it before it computes: with the targets that it gave last."""
+    named = sorted({topic for row in members for topic in row[c.TOPICS]} & topics.keys())
+    unknown = next((topic for topic in named if topics[topic].partitions is None or topics[topic].id is None), None)
+    if unknown is not None:
+        said = "partition count" if topics[unknown].partitions is None else "id"
+        raise Fault("TOPIC_NOT_LISTED", f"no topic listing has the {said} of {unknown}: ingest a listing of topics")
+    try:
+        there = {
+            name: Topic(TopicId(uuid_bytes(str(topics[name].id))), int(topics[name].partitions or 0)) for name in named
+        }
+    except ValueError as error:
+        raise Fault("BAD_TOPIC_ID", f"{error}; mend the rows of topic_snapshots") from error
+    found = []
+    for row in members:
+        target: dict[str, set[int]] = {}
+        for entry in (row[c.RECORDED] if row[c.TARGET] is None else row[c.TARGET]) or ():
+            topic = entry[c.TOPIC]
+            if topic in there and topic in row[c.TOPICS] and entry[c.TOPIC_ID] in (None, topics[topic].id):
+                target.setdefault(topic, set()).update(n for n in entry[c.PARTITIONS] if n < there[topic].partitions)
+        has = tuple((there[topic].topic_id, tuple(sorted(target[topic]))) for topic in sorted(target))
+        subscribed = tuple(topic for topic in sorted(row[c.TOPICS]) if topic in there)
+        found.append(ServerMember(row[c.MEMBER_ID], subscribed, has, row[c.GROUP_INSTANCE_ID]))
+    return ServerGroup(tuple(found), there)

@@ -88,7 +88,7 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     bucket.look_up(calculation.catalogue, np.where(stands, judged.moment, NONE))
     bucket.count({row: counts for row, counts in judged.counts.items() if stands[row]})
     choice = _choice(groups, found, prejudged, calculation.form, custom)
-    choice = replace(choice, carried=calculation.carried, stated=calculation.stated)
+    choice = replace(choice, carried=calculation.carried, stated=calculation.stated, settles=calculation.settles)
     if choice.stated:
         choice = replace(choice, recorded=choice.chosen)
     if (choice.chosen >= len(NAMES)).any():
@@ -411,6 +411,7 @@ class Calculation:
     attributes: bool = True  # ask which client library's assignor gave a record that differs from Kafka's
     carried: bool = False  # each snapshot starts from what the one before was given, not from what it recorded
     stated: bool = False  # the rows are nobody's record: see `core.rebalance.computation.Choice`
+    settles: bool = False  # likewise
 
     @property
     def catalogue(self) -> TopicCatalogue:

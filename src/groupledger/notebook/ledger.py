@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.answers.audit import Audit
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.explanation import Explanation, GroupDifference, Rebalance, ScenarioDifference
     from groupledger.answers.joins import Joins, StaticMembers
     from groupledger.answers.migration import Migrations
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
-    from groupledger.answers.what_if import WhatIf
     from groupledger.core.moments import Bound, Point
     from groupledger.core.protocol.rolling_migration import MigrationRehearsal
     from groupledger.notebook.replies import ListingReply, TableReply
@@ -523,12 +523,12 @@ class LedgerGroup:
         *,
         partitions: Mapping[str, str | int] | None = None,
         at: When | None = None,
-    ) -> Reply[WhatIf]:
+    ) -> replies.PlottedReply[WhatIf]:
         """Compute a state (default: the last with members) with other members, partitions or another assignor.
 
-        Raises Fault: as `answers.what_if.what_if`.
+        Raises Fault: as `answers.changed_group.what_if`.
         """
-        from groupledger.answers.what_if import what_if
+        from groupledger.answers.changed_group import what_if
         from groupledger.cli.what_if import print_what_if
 
         group = self.ledger.reader, self.group_id, self.cluster
@@ -541,7 +541,7 @@ class LedgerGroup:
             generation=generation,
             at=moment_of(self.ledger.reader, at, self.cluster),
         )
-        return Reply(found, lambda output: print_what_if(output, found))
+        return replies.PlottedReply(found, lambda output: print_what_if(output, found))
 
 
 # Parse the times that a notebook passes.

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
-from groupledger.core.custom.assignor_names import find_all
+from groupledger.core.custom.assignor_names import by_every_name, find_all
 from groupledger.core.custom.custom_group import DEFAULT
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.registry import RECORDS
@@ -67,7 +68,7 @@ def solve(scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: Cu
 
     if not isinstance(scenario, Mapping):
         raise Fault("BAD_SCENARIO", f"the scenario is a {type(scenario).__name__}; expected a dictionary")
-    found = find_all(custom, limits)
+    found = by_every_name(find_all(custom, limits), (*ASSIGNORS, *CLIENT_ASSIGNORS))
     plain = dict(scenario)
     require_known_keys(plain, found)
     return solve_scenario(plain, custom=found)

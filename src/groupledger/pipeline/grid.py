@@ -1,4 +1,4 @@
-"""`simulate --grid`: assignors times changes over the last state of all groups, in one Spark job, for an answer."""
+"""`what-if --grid`: assignors times changes over the last state of all groups, in one Spark job, for an answer."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def grid(
     location = LedgerLocation.of(config.ledger)
     with engine_errors_as_faults(location):
         check(spark, location)
-        rows = _rows(spark, location, config, settings, (groups, cluster)).persist()
+        rows = _rows(spark, location, config, settings, (groups, cluster), members_too=output is not None).persist()
         try:
             found = {row[engine.CELL]: row.asDict() for row in rows.groupBy(engine.CELL).agg(*_sums()).collect()}
             if not found:
-                what = "no classic consumer group that was asked for has members in its last state"
+                what = "no group of consumers that was asked for has members in its last state"
                 raise Fault("GRID_EMPTY", f"{what}: `groupledger show` lists groups and their states")
             if output is not None:
                 _write(_named_cells(rows, settings), output)
@@ -104,8 +104,10 @@ def _rows(
     config: Config,
     settings: GridSettings,
     asked: tuple[str | None, str | None],
+    *,
+    members_too: bool,
 ) -> DataFrame:
-    """Return a row for each group and cell (`engine.grid_cells.OUTPUT`)."""
+    """Return a row for each group and cell (`engine.grid_cells.OUTPUT`); `members_too`: with who has what."""
     seen = attempts.read_commits(spark, location)
     seen.require_no_redaction()
     group, cluster = asked
@@ -114,7 +116,9 @@ def _rows(
         frame = frame if cluster is None else frame.where(F.col(c.CLUSTER_ID) == cluster)
         return frame if group is None else frame.where(F.col(c.GROUP_ID).like(glob(group)))
 
-    facts = Facts(*(of(current(spark, location, each, seen.commits)) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS)))
+    groups, members = (of(current(spark, location, each, seen.commits)) for each in (GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS))
+    # of a member whose own topics are not recorded, those of its group are taken, as `what-if` of one group does
+    facts = Facts(groups.withColumn(c.SHARED_TOPICS, F.coalesce(c.SHARED_TOPICS, c.SUBSCRIBED_TOPICS)), members)
     assign = replace(config.assign, assignor=RECORDED, scenario="grid", snapshots=LATEST)
     number = facts.groups.select(c.CLUSTER_ID, c.GROUP_ID).distinct().count()
     tasks = parallelism(spark)
@@ -129,7 +133,7 @@ def _rows(
         topics=catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits),
         attributes=False,
     )
-    call = engine.Grid(settings.assignors, settings.changes, calculation).call()
+    call = engine.Grid(settings.assignors, settings.changes, calculation, members=members_too).call()
     return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(call, engine.OUTPUT)
 
 

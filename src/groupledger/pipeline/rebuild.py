@@ -329,7 +329,7 @@ def _source(described: Mapping[str, Any], configured: Iterable[SourceSettings]) 
     return SourceSettings(**{name: described[name] for name in names if name in described} | {place: path})
 
 
-# `replay --verify`: a run of long ago made again from what it was made of, and held against what it committed.
+# `groupledger verify`: a run of long ago made again from what it was made of, and held against what it committed.
 
 KNOWN_SHOWN = 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.explanation import MemberMove, Rebalance
     from groupledger.answers.queries import NamedPartition
     from groupledger.answers.replayed import Replayed
@@ -30,10 +32,12 @@ MOST_MEMBERS, MOST_PARTITIONS = 40, 80
 """Rows and columns that a person reads one by one."""
 ROW_INCHES, COLUMN_INCHES = 0.32, 0.3
 BARS_WIDTH = 9.0
+TITLE_WIDTH = 80
+"""Characters of a title that stand beside one another on the narrowest plot."""
 
 
-def draw(rebalance: Rebalance) -> Figure:
-    """Draw who had each partition before, and to whom the coordinator recorded it after.
+def draw(rebalance: Rebalance | WhatIf) -> Figure:
+    """Draw who had each partition before, and to whom the coordinator recorded it after, or would give it.
 
     Of a large group only members that gain or lose something, and what they gain or lose; where that is too much, too,
     a bar for each of the members with most changes.
@@ -51,7 +55,10 @@ def draw(rebalance: Rebalance) -> Figure:
         members, places = changed, moved
     figure = _canvas(len(members) + 1, len(places))
     upper, lower = figure.subplots(2, 1, sharex=True)
-    _paint(upper, "before", members, [cells(move.held, move.assigned, places, GIVEN_UP) for move in members], places)
+    grown = dict(getattr(rebalance, "grown_from", ()))  # partitions that are yet to be made have no owner to lack
+    made = [number < grown.get(topic, number + 1) for topic, number in places]
+    rows = [cells(move.held, move.assigned, places, GIVEN_UP) for move in members]
+    _paint(upper, "before", members, rows, places, made)
     _paint(lower, "after", members, [cells(move.assigned, move.held, places, GAINED) for move in members], places)
     labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
     lower.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
@@ -64,14 +71,10 @@ def draw_courses(found: Replayed) -> Figure:
     """Draw for each group what it gave up and handed over as it was, and would have under another assignor."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(BARS_WIDTH, courses_height(found)), dpi=110, layout="constrained")
+    figure = Figure(
+        figsize=(BARS_WIDTH, 1.5 + 0.42 * min(len(found.groups), MOST_MEMBERS)), dpi=110, layout="constrained"
+    )
     figure.suptitle(found.text, fontsize=10, parse_math=False)
-    paint_courses(figure, found)
-    return figure
-
-
-def paint_courses(figure: Figure, found: Replayed) -> None:
-    """Paint the two courses of each group into a figure: the first so many groups."""
     groups = found.groups[:MOST_MEMBERS]
     names = shortened(group.group_id for group in groups)
     for axes, (name, words) in zip(
@@ -91,18 +94,14 @@ def paint_courses(figure: Figure, found: Replayed) -> None:
         axes.margins(x=0.12)
         axes.spines[["top", "right"]].set_visible(False)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return figure
 
 
-def courses_height(found: Replayed) -> float:
-    """Return the inches that a plot of so many groups takes."""
-    return 1.3 + 0.42 * min(len(found.groups), MOST_MEMBERS)
+def _title(rebalance: Rebalance | WhatIf) -> str:
+    return f"{textwrap.fill(visible(rebalance.title), TITLE_WIDTH)}\n{iso(rebalance.observed_at)}"
 
 
-def _title(rebalance: Rebalance) -> str:
-    return f"{visible(rebalance.title)}\n{iso(rebalance.observed_at)}"
-
-
-def _draw_bars(rebalance: Rebalance, changed: Sequence[MemberMove]) -> Figure:
+def _draw_bars(rebalance: Rebalance | WhatIf, changed: Sequence[MemberMove]) -> Figure:
     """Draw how many partitions each member keeps, gives up and gains: those with most changes first."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -149,11 +148,19 @@ def _canvas(rows: int, columns: int) -> Figure:
 
 
 def _paint(
-    axes: Axes, title: str, members: tuple[MemberMove, ...], rows: list[list[int]], places: list[NamedPartition]
+    axes: Axes,
+    title: str,
+    members: tuple[MemberMove, ...],
+    rows: list[list[int]],
+    places: list[NamedPartition],
+    made: list[bool] | None = None,
 ) -> None:
     from matplotlib.colors import ListedColormap
 
-    nobody = [NOBODY if all(row[column] == EMPTY for row in rows) else EMPTY for column in range(len(places))]
+    owned = [any(row[column] != EMPTY for row in rows) for column in range(len(places))]
+    nobody = [
+        EMPTY if has or not there else NOBODY for has, there in zip(owned, made or [True] * len(places), strict=True)
+    ]
     axes.pcolormesh([*rows, nobody], cmap=ListedColormap(COLOURS), vmin=0, vmax=len(COLOURS) - 1, edgecolors="white")
     short = shortened(_named(move) for move in members)
     names = [*(_name(move, short) for move in members), "(nobody)"]

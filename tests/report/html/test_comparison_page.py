@@ -1,4 +1,4 @@
-"""The page of `simulate --compare --html`: its costs, its timelines, and names that are text in it."""
+"""The pages of `simulate --compare --html` and `what-if --html`; names are text in them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from groupledger.core.protocol.comparison import ConsumedSpan, compare, read_var
 from groupledger.core.protocol.consumer import MemberTimes, Times
 from groupledger.core.protocol.simulator import Script, simulate
 from groupledger.report.html.charts import consumption_picture, missed_partitions
+from tests.answers.histories import History, listed, rows_of
+from tests.answers.ledgers import write
 from tests.core.protocol.drawn_times import timed_script
 
 JOIN = {"event": "join", "member": "<b>a</b>", "topics": ["t"]}
@@ -111,3 +113,40 @@ def test_timelines_are_told_where_they_are_asked_for():
         (found,) = compare([("s", script)], read_variants("range", ASSIGNORS), timeline=timeline)[0].variants
         told = [(each.topic, each.partition, each.member, each.since_ms, each.until_ms) for each in found.consumed]
         assert told == spans
+
+
+def test_the_page_of_a_what_if_shows_both_states(tmp_path):
+    name = "<b>m"
+    history = History("pay").state(1, f"{name} a:0,1 | n a:2", complete=True, protocol_type="consumer")
+    place = write(tmp_path / "ledger", **rows_of(history, topic_snapshots=[listed("a", 3)]))
+    page = tmp_path / "page.html"
+    asked = ["what-if", "pay", "--members", "+1", "--partitions", "a=+1", "--ledger", place, "--html", str(page)]
+    done = CliRunner().invoke(main, asked)
+    assert done.exit_code == 0, done.output
+    assert f"\npage: {page}\n" in done.output
+    text = page.read_text()
+    assert "<h1><bdi>pay (cluster dev), if 1 member joins and a has 4 partitions instead of 3</bdi></h1>" in text
+    assert "given up: 3 (eager: members stop reading all they have); from member to member: 0" in text
+    assert "&lt;b&gt;m" in text
+    assert name not in text
+    assert not re.search(r"""(?:src|href)=["'](?!data:)|https?://(?!www\.w3\.org)|<script""", text)
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', text)
+    assert [b"<svg" in base64.b64decode(each) for each in pictures] == [True]
+    again = CliRunner().invoke(main, [*asked[:-1], str(tmp_path / "none" / "page.html")])
+    assert "CANNOT_WRITE" in again.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["pay", "--partitions", "a"], "--partitions 'a': expected TOPIC=+N or TOPIC=xN, such as orders=+10."),
+        (["pay", "--partitions", "a=+1", "--partitions", "a=x2"], "a is there already; expected each topic once."),
+        (["--grid", "none.yaml", "--html", "x.html"], "--html goes without --grid, whose file has the changes."),
+        (["--grid", "none.yaml", "--generation", "3"], "--generation goes without --grid, whose file has the changes."),
+        (["pay", "--rows", "x"], "--rows goes with --grid."),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words, said):
+    done = CliRunner().invoke(main, ["what-if", *words])
+    assert done.exit_code == 2
+    assert said in done.output

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from groupledger.core.faults import Fault
 
 MOST = 2**31 - 1
@@ -21,19 +19,6 @@ def topic_partition(text: str) -> tuple[str, int]:
     if len(number) > len(str(MOST)) or int(number) > MOST:
         raise Fault("BAD_PARTITION", f"a partition is a number up to {MOST:,}; got {text!r}")
     return topic, int(number)
-
-
-MORE_PARTITIONS = r"x[1-9]\d{0,3}|\+[1-9]\d{0,5}"
-"""A change of a topic's partitions: `x2` twice as many (to x9999), `+3` three more (to +999999)."""
-
-
-def count_after(change: str, count: int) -> int:
-    """Return the partitions of a topic that had `count`, after a change of the form MORE_PARTITIONS."""
-    if re.fullmatch(MORE_PARTITIONS, change) is None:
-        message = f"partitions change by +3 (three more) or x2 (twice as many); got {change!r}"
-        raise Fault("BAD_PARTITIONS", message)
-    number = int(change[1:])
-    return min(count * number if change[0] == "x" else count + number, MOST)
 
 
 # Order one topic's changes. Separate from `listings`, because answers need it without arrays.

@@ -41,6 +41,7 @@ from groupledger.core.protocol.script import (
 from groupledger.core.protocol.script_json import NAMES
 from groupledger.core.protocol.settlement import Read, Settlement
 from groupledger.core.protocol.simulator import simulate_all
+from groupledger.core.rebalance.registry import called
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +342,7 @@ def read_variants(text: str, assignors: Collection[str]) -> tuple[Variant, ...]:
 
 def _read(name: str, assignors: Collection[str]) -> Variant:
     variant = Variant(name)
-    for word in name.split("+"):
+    for word in map(called, name.split("+")):
         key, equals, value = word.partition("=")
         if equals and key not in SETTINGS:
             raise Fault(BAD_VARIANT, f"{key!r} of {name!r} is no setting; expected one of {', '.join(SETTINGS)}")

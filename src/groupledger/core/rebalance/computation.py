@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.ragged import Mask
 
 
+MOST_ROUNDS = 4
+"""Rounds in which a group settles: cooperative assignors need two or three."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rebalances:
     """One round of each group. Lists of members are grouped by topic."""
@@ -67,7 +71,10 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     """Run the chosen assignor of each group, derive the step, and judge the record."""
     subscribed = Subscribed(snapshots.batch)
     basis = _basis(snapshots, choice, subscribed)
-    case = _case(snapshots, choice, subscribed, basis, _answers(_with_claims(snapshots, basis, choice), choice))
+    answers = _answers(_with_claims(snapshots, basis, choice), choice)
+    if choice.settles:
+        answers = _with_last_round(snapshots, choice, answers)
+    case = _case(snapshots, choice, subscribed, basis, answers)
     verdict, broken, matched = _judge(snapshots, choice, case)
     if matched:  # all numbers are of the answer that equals the record, not of the one that does not
         snapshots, case = _as_matched(snapshots, choice, case, matched)
@@ -243,6 +250,28 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
     return _Answers(_scattered(batch, parts, "target"), _scattered(batch, parts, "assigned"), status, complaints)
 
 
+def _with_last_round(snapshots: Snapshots, choice: Choice, first: _Answers) -> _Answers:
+    """Return the answers with the targets of each group's last round: Kafka's assignors compute anew in each.
+
+    A cooperative assignor holds back in one round what it gives in the next, perhaps to another member than it meant.
+    """
+    last = first
+    for _ in range(MOST_ROUNDS):
+        held_back = np.diff(last.assigned.start) < np.diff(last.target.start)
+        waits = np.bincount(snapshots.member_group[held_back], minlength=len(choice.chosen)) > 0
+        if not waits.any():
+            break
+        again = replace(choice, chosen=np.where(waits, choice.chosen, NONE))
+        found = _answers(_with_claims(snapshots, last.assigned, choice), again)
+        of_member = waits[snapshots.member_group]
+        last = replace(
+            last,
+            target=found.target.where(of_member, last.target),
+            assigned=found.assigned.where(of_member, last.assigned),
+        )
+    return replace(first, target=last.target)
+
+
 def _scattered(
     batch: GroupBatch, parts: list[tuple[GroupBatch, LongArray, LongArray, AssignmentBatch]], which: str
 ) -> NamedLists:
@@ -401,6 +430,7 @@ class Choice:
     stated: bool = (
         False  # members' claims are stated, not recorded: nothing is judged, the assignor's own protocol counts
     )
+    settles: bool = False  # the target is what members have after the last round, not what the first one aims at
 
     @property
     def what_if(self) -> Mask:

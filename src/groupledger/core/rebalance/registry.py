@@ -91,6 +91,13 @@ BY_NAME = {each.name: each for each in RECORDS}
 JAVA_PACKAGE = "org.apache.kafka.clients.consumer."
 BY_CLASS = {prefix + each.java_class: each for each in RECORDS if each.java_class for prefix in ("", JAVA_PACKAGE)}
 """By the name of its Java class, with the package and without."""
+
+
+def called(name: str) -> str:
+    """Return our name of an assignor that is named by its Java class; any other name as it is."""
+    return BY_CLASS[name].name if name in BY_CLASS else name
+
+
 READING_CLAIMS = frozenset(each.protocol_name for each in RECORDS if each.sticky and each.library)
 """Protocols of recorded groups whose assignors read claims."""
 REMEMBERING = frozenset(each.protocol_name for each in RECORDS if each.claims is ClaimsRead.USER_DATA)

@@ -17,7 +17,7 @@ from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
-from groupledger.core.rebalance.registry import STREAM_JOIN
+from groupledger.core.rebalance.registry import STREAM_JOIN, called
 from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
@@ -105,7 +105,7 @@ def require_known_keys(scenario: Mapping[str, Any], custom: Collection[str] = ()
 
     `custom`: names of custom assignors. Raises Fault: BAD_SCENARIO, NO_ANSWER as `require_no_racks`.
     """
-    name = str(scenario.get("assignor"))
+    name = called(str(scenario.get("assignor")))
     require_no_racks(scenario)
     keys = _keys(name, custom)
     for key, value in scenario.items():

@@ -43,7 +43,7 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.lines import ScenarioCode
-from groupledger.core.rebalance.registry import STREAM_JOIN
+from groupledger.core.rebalance.registry import STREAM_JOIN, called
 from groupledger.core.scenarios.form import (
     encode,
     group_of,
@@ -58,6 +58,8 @@ from groupledger.core.wire.codec import uuid_bytes
 
 MOST_ROUNDS = 4
 """Rounds in which a group must settle; cooperative assignors need two or three."""
+COOPERATIVE = "cooperative"
+"""In the name of every cooperative assignor, whatever library it is of."""
 
 
 def solve(
@@ -69,6 +71,7 @@ def solve(
     `server-uniform`, `server-range` and `server-simple` have their own format and result: `assignors.server.scenario`;
     assignors of other client libraries have their own result: `assignors.clients.scenario`.
     """
+    scenario = _with_our_name(scenario)
     if str(scenario.get("assignor")).startswith("server-"):
         return solve_server_group(scenario)
     require_form(scenario)
@@ -82,34 +85,33 @@ def solve(
     return _result(scenario, encoded, answer) | _reports(scenario, encoded, answer, mode)
 
 
+def _with_our_name(scenario: dict[str, Any]) -> dict[str, Any]:
+    name = scenario.get("assignor")
+    return scenario | {"assignor": called(name)} if isinstance(name, str) else scenario
+
+
 def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
-    """Return the final partitions of a scenario's members: a cooperative assignor's target, not its first round.
+    """Return the final partitions of a scenario's members: what a cooperative assignor's last round gives them.
 
     Raises Fault as `solve` does, and ASSIGNOR_FAILS with the assignor's failure.
     """
-    name = scenario["assignor"]
-    if name in ASSIGNORS:
-        require_form(scenario)
-        encoded = encode(scenario)
-        answer = assign(name, encoded.batch, mode="safe")
-        result = _listed(scenario, encoded, answer, answer.target_start, answer.target_topic, answer.target_partition)
-    else:
-        result = _settled(scenario)
+    scenario = _with_our_name(scenario)
+    result = _settled(scenario)
     if "error" in result:
-        raise Fault("ASSIGNOR_FAILS", f"{name} fails on this group: {result['error']}")
+        raise Fault("ASSIGNOR_FAILS", f"{scenario['assignor']} fails on this group: {result['error']}")
     return {
         member_id: [(topic, number) for topic, number in pairs] for member_id, pairs in result["assignment"].items()
     }
 
 
 def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return the result after all rounds, for an assignor that gives each round's answer but no target."""
+    """Return the result after all rounds: an eager assignor and a coordinator give it in one."""
     result = solve(scenario)
-    for _ in range(MOST_ROUNDS):
-        if "error" in result or scenario["assignor"].startswith("server-"):
+    for _ in range(MOST_ROUNDS if COOPERATIVE in scenario["assignor"] else 0):
+        if "error" in result:
             break
         lists = result["assignment"]
-        members = [member | {"owned": lists[member["id"]]} for member in scenario["members"]]
+        members = [each | {"owned": lists[each["id"]], "generation": 0} for each in scenario["members"]]
         again = solve(scenario | {"members": members})
         if again.get("assignment") == lists:
             break

@@ -31,7 +31,7 @@ from groupledger.core.custom.assignor_names import SOLVED_ALONE, find, may_be_cu
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
-from groupledger.core.rebalance.registry import BY_CLASS
+from groupledger.core.rebalance.registry import BY_CLASS, called
 from groupledger.core.rebalance.step import Form
 from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
 from groupledger.engine.arrow_lists import Column, arrow_type, integers, list_starts, listed, valid
@@ -538,7 +538,7 @@ def chosen_assignor(name: str, members: Collection[str], mode: StepMode, limits:
 
 def known_assignor(name: str) -> str | None:
     """Return our name of an assignor that is called by it or by its Java class."""
-    return name if name in ASSIGNORS else BY_CLASS[name].name if name in BY_CLASS else None
+    return found if (found := called(name)) in ASSIGNORS else None
 
 
 def unknown_assignor(name: str, *, in_rows: bool = False) -> str:

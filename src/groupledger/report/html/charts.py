@@ -69,15 +69,25 @@ class Drawing:
 
 def picture(draw: Callable[[Figure], None], height: float, alt: str, caption: str = "") -> Drawing:
     """Draw with `draw` on a figure of this many inches, independent of the machine's matplotlib settings."""
+
+    def made() -> Figure:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        draw(figure)
+        return figure
+
+    return drawing(made, alt, caption)
+
+
+def drawing(made: Callable[[], Figure], alt: str, caption: str = "") -> Drawing:
+    """Return the figure that `made` makes, likewise."""
     from matplotlib import style
-    from matplotlib.figure import Figure
 
     written = io.BytesIO()
     with style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)  # the reader's fonts have it
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        draw(figure)
-        figure.savefig(written, format="svg", metadata=NO_METADATA)
+        made().savefig(written, format="svg", metadata=NO_METADATA)
     return Drawing(written.getvalue(), alt, caption)
 
 

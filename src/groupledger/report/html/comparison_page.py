@@ -1,4 +1,4 @@
-"""Build pages that stand alone: scripts under variants with their timelines; history under another assignor."""
+"""Build pages that stand alone: scripts under variants; a group before and after a change; history replayed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import table
 from groupledger.answers.replayed import Replayed, ReplayedGroup
-from groupledger.answers.spoken import numbered
-from groupledger.report.html.charts import consumption_picture, missed_partitions, picture
-from groupledger.report.html.page_parts import PageTable, Section
-from groupledger.report.pictures import courses_height, paint_courses
+from groupledger.answers.spoken import numbered, spans
+from groupledger.core.moments import iso
+from groupledger.report.html.charts import consumption_picture, drawing, missed_partitions
+from groupledger.report.html.page_parts import PageTable, Section, some
+from groupledger.report.pictures import draw, draw_courses
 
 if TYPE_CHECKING:
+    from groupledger.answers.changed_group import WhatIf
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
     from groupledger.report.html.charts import Drawing
 
@@ -55,7 +57,7 @@ def comparison_page(found: ScriptComparison) -> ComparisonPage:
 
 def replay_page(found: Replayed) -> ComparisonPage:
     """Build the page of history under another assignor: the sums, a picture of the groups, a row each."""
-    drawn = picture(lambda figure: paint_courses(figure, found), courses_height(found), found.text)
+    drawn = drawing(lambda: draw_courses(found), found.text)
     heads, rows = table(ReplayedGroup, found.groups, page=True)
     shown = tuple(tuple(row) for row in rows)
     left = found.total - len(found.groups)
@@ -93,3 +95,37 @@ def _timeline(name: str, each: ComparedVariant, begin_ms: int, end_ms: int, most
     moves = "" if each.cost.moves is None else f", {numbered(each.cost.moves, 'move')}"
     brief = f"{each.cost.unavailable_ms:,} partition-ms{moves}"
     return Section(title, brief, tuple(pictures), lines=failures, is_open=True)
+
+
+# The page of `what-if GROUP`.
+
+MOST_MEMBERS = 1_000
+MEMBER_HEADS = ("member", "change", "had", "would have", "gains", "loses", "client", "instance")
+
+
+def what_if_page(found: WhatIf) -> ComparisonPage:
+    """Build the page: numbers before and after, who has what as squares, and a row a member."""
+    new = set(found.joined)
+    rows = [
+        (
+            *(each.member_id, "new" if each.member_id in new else None if each.stays else "gone"),
+            *(len(each.held), len(each.assigned), spans(each.added) or None, spans(each.revoked) or None),
+            *(each.client_id, each.group_instance_id),
+        )
+        for each in found.members
+    ]
+    squares = drawing(
+        lambda: draw(found), f"Who has which partition before and after: {found.cost}. The table has all."
+    )
+    numbers = PageTable(("", "before", "after"), found.numbers)
+    sections = (
+        Section("Before and after", found.cost, (squares,), lines=found.notes, tables=(numbers,), is_open=True),
+        Section(
+            "Members",
+            numbered(len(rows), "member"),
+            tables=(some(rows, MEMBER_HEADS, MOST_MEMBERS, "what-if --json"),),
+            is_open=True,
+        ),
+    )
+    about = f"groupledger what-if · as of generation {found.generation}, {iso(found.observed_at)} · {found.snapshot_id}"
+    return ComparisonPage(found.title, about, sections)
