@@ -9,11 +9,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import audit
+from groupledger.answers.causes import QUIET
+from groupledger.answers.explanation import with_states
 from groupledger.answers.gauges import gauges
 from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes, unit_of
-from groupledger.answers.queries import exactly
+from groupledger.answers.queries import CLASSIC, CONSUMER, exactly
 from groupledger.answers.scope import RequestedScope, Scope, known
 from groupledger.answers.skew import skew
+from groupledger.answers.states import Selection
 from groupledger.answers.storms import storms
 from groupledger.answers.timeline import timeline
 from groupledger.answers.unowned import unowned_time
@@ -22,6 +25,7 @@ from groupledger.report.html.charts import MOST_ROWS
 
 if TYPE_CHECKING:
     from groupledger.answers.audit import Audit, Found
+    from groupledger.answers.explanation import Rebalance
     from groupledger.answers.gauges import Gauges
     from groupledger.answers.group_owners import Counted, GroupLine, GroupOwners, Size
     from groupledger.answers.queries import Reader
@@ -72,8 +76,8 @@ class GroupFacts:
     """The content of a group's page.
 
     `owners.owners` is None for a large group: `hand_overs`, in blocks of `block` partitions, are in its place.
-    `records` counts those of which there are no `sizes`, too. `load` is that of the last members; None if there were
-    none.
+    `change` is the last rebalance of which the log shows a cause. `records` counts those of which there are no `sizes`,
+    too. `load` is that of the last members; None if there were none.
     """
 
     line: GroupLine
@@ -88,6 +92,7 @@ class GroupFacts:
     unit: str
     load: Skew | None
     unowned: UnownedTime
+    change: Rebalance | None
 
     @property
     def last_peopled(self) -> TimelineEntry | None:
@@ -163,4 +168,19 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
         unit=unit,
         load=ranked.groups[0] if ranked.groups else None,
         unowned=unowned_time(reader, of_group, states),
+        change=_rebalance(reader, last_change(history.entries)),
     )
+
+
+def last_change(entries: Sequence[TimelineEntry]) -> TimelineEntry | None:
+    """Return the last rebalance of which the log shows a cause, else the last one."""
+    caused = (each for each in reversed(entries) if any(cause.kind not in QUIET for cause in each.causes))
+    return next(caused, entries[-1] if entries else None)
+
+
+def _rebalance(reader: Reader, entry: TimelineEntry | None) -> Rebalance | None:
+    """Return the rebalance with its members; None where nobody is assigned single partitions by a record of them."""
+    if entry is None or entry.generation is None or entry.group_type not in (CLASSIC, CONSUMER):
+        return None
+    which = Selection(entry.generation, entry.incarnation)
+    return with_states(reader, entry.group_id, entry.cluster_id, which)[0]

@@ -21,6 +21,7 @@ from groupledger.core.text import length, shortened, stretch
 from groupledger.report.html.charts import (
     COLOURS,
     MOST_BARS,
+    drawing,
     heat,
     heat_picture,
     load_picture,
@@ -29,8 +30,10 @@ from groupledger.report.html.charts import (
     unowned_counts,
     unowned_picture,
 )
+from groupledger.report.html.gathering import last_change
 from groupledger.report.html.owner_chart import owner_matrix, owner_picture, size_picture
 from groupledger.report.html.page_parts import NO_ONE_OWNER, PageTable, Section, command, cut, some
+from groupledger.report.pictures import draw
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +105,8 @@ def _changed(facts: GroupFacts) -> Section:
     entries = facts.timeline.entries
     if not entries:
         return Section("What changed", "", lines=("Nothing in this period.",))
-    caused = next((each for each in reversed(entries) if any(cause.kind not in QUIET for cause in each.causes)), None)
-    last = entries[-1] if caused is None else caused
+    last = last_change(entries)
+    assert last is not None
     which = "the last rebalance" if last is entries[-1] else "the last rebalance of which the log shows a cause"
     causes = [cut(cause.what, LONGEST_SENTENCE) for cause in last.causes[:MOST_CAUSES]]
     if len(last.causes) > MOST_CAUSES:
@@ -111,7 +114,12 @@ def _changed(facts: GroupFacts) -> Section:
     moved = f"Moved: {_moves(moves_of(entries)[entries.index(last)])}."
     lines = (moved, *_nobody(last))
     brief = f"{_name(last)}, {iso(last.began_at)}: {which}"
-    return Section("What changed", brief, (moves_picture(entries),), tuple(causes), lines, (_pairs(facts, last),))
+    pictures = [moves_picture(entries)]
+    if facts.change is not None and any(each.added or each.revoked for each in facts.change.members):
+        found = facts.change
+        alt = f"Who had each partition before and after {found.title}: {_moves(moves_of([last])[0])}."
+        pictures.append(drawing(lambda: draw(found), alt))
+    return Section("What changed", brief, tuple(pictures), tuple(causes), lines, (_pairs(facts, last),))
 
 
 def _name(entry: TimelineEntry) -> str:
