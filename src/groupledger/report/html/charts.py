@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 WIDTH = 10.0
 """Inches of every picture."""
+PIXELS_AN_INCH = 96
 BLUE, ORANGE, GREEN, GREY, BLACK = "#0072b2", "#e69f00", "#009e73", "#c4c4c4", "#000000"
 COLOURS = (BLUE, ORANGE, GREEN, "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 """The colour-blind can distinguish them (Okabe and Ito); black is kept for what nobody has, grey for all others."""
@@ -60,6 +61,8 @@ class Drawing:
     svg: bytes
     alt: str
     caption: str
+    most_px: int = 1_040
+    """The greatest width at which it is shown: the text of a narrow plot is not enlarged with it."""
 
     @property
     def source(self) -> str:
@@ -87,8 +90,9 @@ def drawing(made: Callable[[], Figure], alt: str, caption: str = "") -> Drawing:
     written = io.BytesIO()
     with style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+", UserWarning)  # the reader's fonts have it
-        made().savefig(written, format="svg", metadata=NO_METADATA)
-    return Drawing(written.getvalue(), alt, caption)
+        figure = made()
+        figure.savefig(written, format="svg", metadata=NO_METADATA)
+    return Drawing(written.getvalue(), alt, caption, round(figure.get_figwidth() * PIXELS_AN_INCH))
 
 
 def label(name: str) -> str:
