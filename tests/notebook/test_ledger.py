@@ -248,3 +248,18 @@ def test_a_picture_of_too_many_groups_is_refused(tmp_path):
     with pytest.raises(gl.Fault, match="13 groups make no readable picture; at most 12"):
         many.timeline("*").plot()
     many.timeline("g1*").plot()
+
+
+@pytest.mark.parametrize("ranking", ["storms", "skew"])
+def test_a_ranking_of_storms_or_skew_has_a_plot(ledger, ranking):
+    found = getattr(ledger, ranking)()
+    figure = found.plot().figure
+    drawn = [label.get_text() for axes in figure.axes[:1] for label in axes.get_yticklabels()]
+    assert len(drawn) == len(found.value.groups) > 0
+
+
+def test_another_ranking_says_which_have_one(ledger):
+    with pytest.raises(gl.Fault, match="storms and skew have one"):
+        ledger.joins().plot()
+    with pytest.raises(gl.Fault, match="no group to draw"):
+        ledger.storms(until="1990-01-01").plot()

@@ -108,7 +108,7 @@ def ranking(report: str, about: str) -> Any:
         group: str | None = None,
         cluster: str | None = None,
         limit: int = 10,
-    ) -> Reply[Any]:
+    ) -> replies.PlottedReply[Any]:
         return self._ranked(report, asked_of(since, until, group, cluster), limit)
 
     ask.__doc__ = about
@@ -125,7 +125,7 @@ class AskRanking(Protocol[T]):
         group: str | None = None,
         cluster: str | None = None,
         limit: int = 10,
-    ) -> Reply[T]:
+    ) -> replies.PlottedReply[T]:
         """Answer about a period, or about some groups."""
 
 
@@ -289,7 +289,7 @@ class Ledger:
         cluster: str | None = None,
         limit: int = 10,
         weights: str | None = None,
-    ) -> Reply[Skews]:
+    ) -> replies.PlottedReply[Skews]:
         """Rank groups whose members have unequal loads; `weights`: a file with the weights of partitions."""
         from groupledger.answers.skew import read_weights
 
@@ -339,11 +339,17 @@ class Ledger:
         found = replay(self.frames.spark, self.reader, (both[0], both[1]), asked, limit)
         return replies.PlottedReply(found, lambda output: print_replayed(output, found))
 
-    def _ranked(self, report: str, asked: RequestedScope, limit: int, *more: Any) -> Reply[Any]:
+    def explain(
+        self, group: str, generation: int | None = None, *, at: When | None = None, cluster: str | None = None
+    ) -> replies.PlottedReply[Explanation]:
+        """Explain a rebalance of a group: the one to a generation, or in force at a time; default: the last."""
+        return self.group(group, cluster).explain(generation, at=at)
+
+    def _ranked(self, report: str, asked: RequestedScope, limit: int, *more: Any) -> replies.PlottedReply[Any]:
         from groupledger.cli.report import REPORTS, print_report
 
         found = REPORTS[report].ask(self.reader, asked, limit, *more)
-        return Reply(found, lambda output: print_report(output, found))
+        return replies.PlottedReply(found, lambda output: print_report(output, found))
 
     def readiness(
         self, group: str | None = None, cluster: str | None = None, since: When | None = "7d", limit: int = 20

@@ -18,7 +18,7 @@ from arro3.core import Table
 from groupledger.answers.answer_columns import columns_of, rows_in
 from groupledger.answers.at_a_glance import Listing
 from groupledger.answers.replayed import Replayed
-from groupledger.answers.scope import known_for
+from groupledger.answers.scope import Ranking, known_for
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
@@ -87,10 +87,13 @@ class Reply(Generic[T]):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PlottedReply(Reply[T]):
-    """A history, a rebalance or a replay, which can be plotted."""
+    """A history, a rebalance, a replay or a ranking, which can be plotted."""
 
     def plot(self) -> Picture:
-        """Plot a history over time; of a rebalance, who had what before and after; of a replay, both courses."""
+        """Plot a history over time; of a rebalance, who had what before and after; of a replay, both courses.
+
+        Of rankings, storms and skew have a plot. Raises Fault: NO_PLOT for another, NOTHING_TO_DRAW, PICTURE_TOO_LARGE.
+        """
         from groupledger.report import pictures
 
         found: Any = self.value
@@ -98,6 +101,8 @@ class PlottedReply(Reply[T]):
             return Picture(pictures.draw_timeline(found))
         if isinstance(found, Replayed):
             return Picture(pictures.draw_courses(found))
+        if isinstance(found, Ranking):
+            return Picture(pictures.draw_ranking(found))
         return Picture(pictures.draw(getattr(found, "rebalance", found)))
 
 

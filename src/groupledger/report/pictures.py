@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from datetime import timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from groupledger.answers.explanation import MemberMove, Rebalance
     from groupledger.answers.queries import NamedPartition
     from groupledger.answers.replayed import Replayed
+    from groupledger.answers.scope import Ranking
     from groupledger.answers.timeline import Timeline, TimelineEntry
 
 
@@ -67,33 +68,70 @@ def draw(rebalance: Rebalance | WhatIf) -> Figure:
     return figure
 
 
+Bars = tuple[str, str, "Sequence[int]"]
+"""What they are of, their colour, and a number for each group."""
+
+
 def draw_courses(found: Replayed) -> Figure:
     """Draw for each group what it gave up and handed over as it was, and would have under another assignor."""
+    ways = ("happened", COLOURS[NOBODY], "as it was"), ("replayed", COLOURS[KEPT], f"under {found.assignor}")
+    panels = {
+        words: [
+            (whose, colour, [getattr(getattr(each, way), name) for each in found.groups]) for way, colour, whose in ways
+        ]
+        for name, words in (("revoked", "partitions given up"), ("gained", "partitions handed over"))
+    }
+    return _draw_groups(found.text, found.groups, panels)
+
+
+def draw_ranking(found: Ranking[Any]) -> Figure:
+    """Draw a report of storms, or of skew: a bar or two for each group.
+
+    Raises Fault: NO_PLOT for another report.
+    """
+    panels = {
+        "Storm": {"rebalances": ["rebalances"], "rebalances in the worst hour": ["in_an_hour"]},
+        "Skew": {"partitions of a member": ["most", "least"]},
+    }.get(found.kind.__name__)
+    if panels is None:
+        raise Fault("NO_PLOT", "this report has no plot; storms and skew have one, and timeline and explain of a group")
+    colours = COLOURS[KEPT], COLOURS[NOBODY]
+    bars = {
+        words: [
+            (name, colour, [getattr(each, name) for each in found.groups])
+            for name, colour in zip(names, colours, strict=False)
+        ]
+        for words, names in panels.items()
+    }
+    return _draw_groups(f"{len(found.groups):,} of {found.total:,} groups", found.groups, bars)
+
+
+def _draw_groups(title: str, every: Sequence[Any], panels: Mapping[str, Sequence[Bars]]) -> Figure:
+    """Draw bars for each of the first so many groups, a panel beside another."""
     from matplotlib.figure import Figure
 
-    figure = Figure(
-        figsize=(BARS_WIDTH, 1.5 + 0.42 * min(len(found.groups), MOST_MEMBERS)), dpi=110, layout="constrained"
-    )
-    figure.suptitle(found.text, fontsize=10, parse_math=False)
-    groups = found.groups[:MOST_MEMBERS]
+    groups = every[:MOST_MEMBERS]
+    if not groups:
+        raise Fault("NOTHING_TO_DRAW", f"there is no group to draw; {title}")
+    figure = Figure(figsize=(BARS_WIDTH, 1.5 + 0.42 * len(groups)), dpi=110, layout="constrained")
+    figure.suptitle(title, fontsize=10, parse_math=False)
     names = shortened(group.group_id for group in groups)
-    for axes, (name, words) in zip(
-        figure.subplots(1, 2, sharey=True), (("revoked", "given up"), ("gained", "handed over")), strict=True
+    for axes, (words, of) in zip(
+        figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
     ):
-        for at, (course, colour, whose) in enumerate(
-            (("happened", COLOURS[NOBODY], "as it was"), ("replayed", COLOURS[KEPT], f"under {found.assignor}"))
-        ):
-            numbers = [getattr(getattr(group, course), name) for group in groups]
-            rows = [row - 0.2 + 0.4 * at for row in range(len(groups))]
-            bars = axes.barh(rows, numbers, 0.4, color=colour, label=whose)
-            axes.bar_label(bars, [f"{number:,}" for number in numbers], padding=2, fontsize=7)
+        thick = 0.8 / len(of)
+        for at, (whose, colour, numbers) in enumerate(of):
+            rows = [row + (at - (len(of) - 1) / 2) * thick for row in range(len(groups))]
+            bars = axes.barh(rows, numbers[: len(groups)], thick, color=colour, label=whose)
+            axes.bar_label(bars, [f"{number:,}" for number in numbers[: len(groups)]], padding=2, fontsize=7)
         axes.set_yticks(range(len(groups)), [names[group.group_id] for group in groups], parse_math=False)
         axes.set_ylim(len(groups) - 0.5, -0.5)
         axes.tick_params(length=0, labelsize=8)
-        axes.set_xlabel(f"partitions {words}", fontsize=8)
+        axes.set_xlabel(words, fontsize=8)
         axes.margins(x=0.12)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    if any(len(of) > 1 for of in panels.values()):
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     return figure
 
 
