@@ -81,10 +81,7 @@ def what_if(
     """
     if grid is not None:
         alone = {"--members": members, "--without": without, "--partitions": partitions, "--assignor": assignor}
-        alone |= {"--html": html, "--generation": generation, "--at": at}
-        other = next((name for name, value in alone.items() if value), None)
-        if other is not None:
-            raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
+        _require_alone(alone | {"--html": html, "--generation": generation, "--at": at})
         _compute_grid(job, grid, group, cluster, rows, wide=wide)
         return
     if group is None:
@@ -114,6 +111,13 @@ def what_if(
         return found
 
     job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide, page=html), cluster, "what_if")
+
+
+def _require_alone(others: dict[str, Any]) -> None:
+    """Refuse what goes without a grid."""
+    other = next((name for name, value in others.items() if value), None)
+    if other is not None:
+        raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
 
 
 def _partitions(given: tuple[str, ...]) -> dict[str, str]:
