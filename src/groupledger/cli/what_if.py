@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page: before and after.")
-@click.option("--rows", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
+@click.option("--rows", metavar="FOLDER", help="With --grid: write who has what, a row a group and cell.")
 @takes_cluster_name
 @takes_limit
 @takes_wide
