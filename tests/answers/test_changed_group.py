@@ -110,12 +110,12 @@ def test_new_members_are_like_those_there_are_in_turn(ledger):
 @pytest.mark.parametrize(
     ("group", "asked", "title", "given_up", "partitions", "unassigned"),
     [
-        ("pay", {}, "pay (cluster dev), if it were assigned anew", 3, (3, 3), (0, 0)),
+        ("pay", {}, "pay (cluster dev), if nothing changes", 3, (3, 3), (0, 0)),
         ("pay", {"members": 1}, "pay (cluster dev), if 1 member joins", 3, (3, 3), (0, 0)),
         ("pay", {"members": -1}, "pay (cluster dev), if 1 member leaves", 2, (3, 3), (0, 0)),
         ("keep", {"members": 1}, "keep (cluster dev), if 1 member joins", 2, (3, 3), (0, 0)),
         ("new", {"members": 1}, "new (cluster dev), if 1 member joins", 1, (3, 3), (0, 0)),
-        ("some", {}, "some (cluster dev), if it were assigned anew", 2, (3, 3), (1, 0)),
+        ("some", {}, "some (cluster dev), if nothing changes", 2, (3, 3), (1, 0)),
         (
             "pay",
             {"members": 2, "without": ["m"], "partitions": {"a": "x2"}, "assignor": "cooperative-sticky"},
@@ -209,7 +209,7 @@ def test_a_state_may_be_named(ledger):
             "assignor is 'server-sticky'; expected one of server-unif",
         ),
         ("pay", {"assignor": "a:b"}, "UNKNOWN_ASSIGNOR", "a:b is a custom assignor, which a grid computes: what-if"),
-        ("several", {"assignor": "uniform"}, "TOPIC_NOT_LISTED", "the listing names no id of topic b, by which server"),
+        ("several", {"assignor": "uniform"}, "TOPIC_NOT_LISTED", "no topic listing has the id of b, by which server-"),
         ("unnamed", {}, "NOT_COMPUTED", "log/dev/unnamed/1 names no assignor: name the one to compute"),
         ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; known: pay"),
         ("p*", {}, "UNKNOWN_GROUP", "this is answered for one group; the pattern 'p*' matches pay: name one"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.answer_columns import listed
 from groupledger.answers.causes import assigned_by
@@ -26,7 +26,7 @@ from groupledger.core.rebalance.registry import (
     ROUNDROBIN,
     called,
 )
-from groupledger.core.scenarios.group_change import count_after, in_turn, new_ids
+from groupledger.core.scenarios.group_change import SERVER, count_after, in_turn, new_ids, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from groupledger.answers.queries import NamedPartition, Reader, Record
     from groupledger.answers.states import States
 
-SERVER = "server-"
-"""What the coordinator's own assignors begin with, where one is chosen by name."""
 BY_COORDINATOR = (DEFAULT_ASSIGNOR, RANGE.name)
 """Assignors of KIP-848's coordinators."""
 
@@ -80,7 +78,7 @@ class WhatIf:
     @property
     def title(self) -> str:
         """`pay (cluster dev), if 3 members join and orders has 17 partitions instead of 7`."""
-        *more, last = self.changes or ("it were assigned anew",)
+        *more, last = self.changes or ("nothing changes",)
         changed = f"{', '.join(more)} and {last}" if more else last
         return f"{self.group_id} (cluster {self.cluster_id}), if {changed}"
 
@@ -136,6 +134,8 @@ def what_if(
     NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
     `core.scenarios.solving.targets` does.
     """
+    from groupledger.core.scenarios.solving import targets_after_joins
+
     cluster = cluster_of(reader, group_id, cluster)
     side, known, notes = _state(reader, cluster, group_id, generation, at)
     every = sorted(side.topics)
@@ -149,22 +149,12 @@ def what_if(
     topics = _topics(cluster, side, known)
     counts = _counts(topics, partitions or {})
     name = _chosen(side, assignor)
-    racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else {}
-    scenario = _scenario(name, side, topics, counts, after) | {"racks": racks or None}
-    given = _given(scenario, len(new))
+    racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else None
+    listed = {topic: (each.topic_id, counts[topic]) for topic, each in topics.items()}
+    targets = targets_after_joins(scenario(name, listed, after, racks), len(new))
+    given = {member_id: tuple(sorted(has)) for member_id, has in targets.items()}
     said = *notes, *_assumed(side, stay or before, new, name), *_of_racks(after, name, racks), *_older(topics)
     return _compared(cluster, side, _Settled(group_id, name, before, after, topics, counts, given), said)
-
-
-def _given(scenario: Mapping[str, Any], joined: int) -> dict[str, tuple[NamedPartition, ...]]:
-    """Return what members would be assigned. A coordinator computes anew for each that joins, the last of `members`."""
-    from groupledger.core.scenarios.solving import targets
-
-    members, given = scenario["members"], dict[str, list[tuple[str, int]]]()
-    for left in range(max(joined - 1, 0) if scenario["assignor"].startswith(SERVER) else 0, -1, -1):
-        given = targets({**scenario, "members": members[: len(members) - left]})
-        members = [each | {"assigned": [*map(list, given.get(each["id"], ()))]} for each in members]
-    return {member_id: tuple(sorted(has)) for member_id, has in given.items()}
 
 
 class _Settled(NamedTuple):
@@ -349,14 +339,14 @@ def _replica_racks(
     return {topic: racks for topic, racks in last.items() if racks is not None and len(racks) == counts[topic]}
 
 
-def _of_racks(after: list[Record], assignor: str, racks: Mapping[str, object]) -> Iterator[str]:
+def _of_racks(after: list[Record], assignor: str, racks: Mapping[str, object] | None) -> Iterator[str]:
     if racks or not any(row["rack_id"] for row in after):
         return
     reads = _reads_racks(assignor, after)
     yield f"members name racks: those of replicas are {'not known' if reads else f'left aside by {assignor} here'}"
 
 
-# The topics, and the group as a scenario.
+# The topics, and what members have.
 
 
 def _topics(cluster: str, side: Side, known: States) -> dict[str, _Topic]:
@@ -383,33 +373,6 @@ def _older(topics: Mapping[str, _Topic]) -> Iterator[str]:
         if each.shown != each.listed:
             taken = f"{topic} is taken to have {each.shown} partitions, as members have"
             yield f"{taken}: the listing of that time has {each.listed}"
-
-
-def _scenario(
-    assignor: str, side: Side, topics: Mapping[str, _Topic], counts: Mapping[str, int], after: list[Record]
-) -> dict[str, Any]:
-    """Return the group as `core.scenarios.solving` takes it; a coordinator starts from the targets it gave before."""
-    stayed = {row["member_id"] for row in side.members}
-    serverside = assignor.startswith(SERVER)
-    unnamed = next((topic for topic, each in topics.items() if each.topic_id is None), None) if serverside else None
-    if unnamed is not None:
-        raise Fault("TOPIC_NOT_LISTED", f"the listing names no id of topic {unnamed}, by which {assignor} goes")
-    members = []
-    for row in after:
-        subscribed = {topic: topics[topic] for topic in sorted(row["topics"]) if topic in topics}
-        wire = row["recorded"] if not serverside or row["target"] is None else row["target"]
-        own = (each for each in wire or () if each["topic"] in subscribed)
-        own = (each for each in own if each["topic_id"] in (None, subscribed[each["topic"]].topic_id))
-        has = [[topic, number] for topic, number in named_partitions(own) if number < counts[topic]]
-        member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": list(subscribed)}
-        member["rack"] = row["rack_id"] if _reads_racks(assignor, after) else None
-        generation = side.number if row["member_id"] in stayed else None
-        members.append(member | ({"assigned": has} if serverside else {"owned": has, "generation": generation}))
-    listed: dict[str, Any] = {
-        topic: {"id": topics[topic].topic_id, "partitions": count} if serverside else count
-        for topic, count in counts.items()
-    }
-    return {"id": None, "assignor": assignor, "topics": listed, "members": members}
 
 
 def _held(row: Record) -> tuple[NamedPartition, ...]:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page: before and after.")
-@click.option("--rows", metavar="FOLDER", help="With --grid: write a row a group and cell, as Parquet.")
+@click.option("--rows", metavar="FOLDER", help="With --grid: write who has what, a row a group and cell.")
 @takes_cluster_name
 @takes_limit
 @takes_wide
@@ -81,10 +81,7 @@ def what_if(
     """
     if grid is not None:
         alone = {"--members": members, "--without": without, "--partitions": partitions, "--assignor": assignor}
-        alone |= {"--html": html, "--generation": generation, "--at": at}
-        other = next((name for name, value in alone.items() if value), None)
-        if other is not None:
-            raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
+        _require_alone(alone | {"--html": html, "--generation": generation, "--at": at})
         _compute_grid(job, grid, group, cluster, rows, wide=wide)
         return
     if group is None:
@@ -115,6 +112,13 @@ def what_if(
         return found
 
     job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide, page=html), cluster, "what_if")
+
+
+def _require_alone(others: dict[str, Any]) -> None:
+    """Refuse what goes without a grid."""
+    other = next((name for name, value in others.items() if value), None)
+    if other is not None:
+        raise click.UsageError(f"{other} goes without --grid, whose file has the changes.")
 
 
 def _partitions(given: tuple[str, ...]) -> dict[str, str]:

@@ -7,9 +7,9 @@ to ask (share and Streams groups, other protocol types) and empty ones are no ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +20,11 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
-from groupledger.core.assignors.server.server_batch import TargetRows, failure, written
-from groupledger.core.assignors.server.server_batch import assign as server_assign
-from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId
-from groupledger.core.assignors.server.server_group import encode as server_encode
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.computation import rebalance
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
-from groupledger.core.scenarios.group_change import NEW, new_ids
-from groupledger.core.wire.codec import uuid_bytes
+from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
+from groupledger.core.scenarios.solving import targets_after_joins
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import column, integers, list_starts, listed
 from groupledger.engine.bucket_rows import SCHEMA as CATALOGUE
@@ -288,12 +284,10 @@ def _after(rows: pa.Table) -> Column:
 
 # KIP-848 groups: their coordinator's assignor gives the targets, so that the step leads to them as to a record.
 
-SERVER = "server-"
-"""What the names of coordinators' assignors begin with."""
 Reasons = dict[str, tuple[str, str]]
 """Code and message by snapshot id: why a group is not computed."""
-Targets = dict[tuple[str, str], list[dict[str, Any]]]
-"""By snapshot and member id, in the layout of facts."""
+IdsAndCounts = dict[str, tuple[str | None, int]]
+"""Id and partitions by name; NONE: no listing had it up to then."""
 
 
 def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Calculation) -> Parts:
@@ -325,112 +319,56 @@ def _refused(groups: pa.Table, reasons: Reasons) -> pa.Table:
     return groups.combine_chunks()
 
 
-def _targets(groups: pa.Table, members: pa.Table, joined: int, calculation: Calculation) -> tuple[Targets, Reasons]:
-    """Return the targets that coordinators give these groups, and why some have none; the last `joined` are new."""
-    asked: dict[str, dict[str, ServerGroup]] = {name: {} for name in SERVER_ASSIGNORS}
+def _targets(
+    groups: pa.Table, members: pa.Table, joined: int, calculation: Calculation
+) -> tuple[dict[tuple[str, str], list[dict[str, Any]]], Reasons]:
+    """Return the targets that coordinators give these groups, by snapshot and member id, and why some have none.
+
+    The last `joined` members of each are new.
+    """
     topics, reasons = _topics_of(Parts(groups, members, members.slice(0, 0)), calculation)
     rows: dict[str, list[dict[str, Any]]] = {}
     read = (c.SNAPSHOT_ID, c.MEMBER_ID, c.GROUP_INSTANCE_ID, c.TOPICS, c.RECORDED, c.TARGET)
     ordered = members.sort_by([(c.MEMBER_ORDER, "ascending"), (c.MEMBER_ID, "ascending")])
     for row in ordered.select(read).to_pylist():
         rows.setdefault(row[c.SNAPSHOT_ID], []).append(row)
+    targets = {}
     for group in groups.select([c.SNAPSHOT_ID, c.ASSIGNOR, c.SHARED_TOPICS]).to_pylist():
         snapshot, name = group[c.SNAPSHOT_ID], group[c.ASSIGNOR] or DEFAULT_ASSIGNOR
-        if snapshot in reasons:
+        own = [row | {c.TOPICS: row[c.TOPICS] or group[c.SHARED_TOPICS] or ()} for row in rows.get(snapshot, ())]
+        if not own or snapshot in reasons:
             continue
         try:
-            if name not in asked:
-                raise Fault(UNKNOWN_ASSIGNOR, f"its coordinator's assignor is {name!r}; expected uniform or range")
-            own = [row | {c.TOPICS: row[c.TOPICS] or group[c.SHARED_TOPICS] or ()} for row in rows.get(snapshot, ())]
-            asked[name][snapshot] = _server_group(own, topics.get(snapshot, {}))
+            given = targets_after_joins(_scenario(name, own, topics.get(snapshot, {})), joined)
         except Fault as fault:
             reasons[snapshot] = fault.code, fault.message
-    targets: Targets = {}
-    for name, some in asked.items():
-        records, failed = _computed(name, some, joined)
-        reasons |= failed
-        for snapshot, of_members in records.items():
-            for member, record in of_members.items():
-                entries = ((topics[snapshot][topic].id, topic, numbers) for topic, numbers in record)
-                wire = [dict(zip((c.TOPIC_ID, c.TOPIC, c.PARTITIONS), each, strict=True)) for each in entries]
-                targets[snapshot, member] = wire
+            continue
+        for member, has in given.items():
+            wire = r.by_topic(has)
+            targets[snapshot, member] = [each | {c.TOPIC_ID: topics[snapshot][each[c.TOPIC]][0]} for each in wire]
     return targets, reasons
 
 
-def _computed(name: str, groups: dict[str, ServerGroup], joined: int) -> tuple[dict[str, TargetRows], Reasons]:
-    """Return the targets of each group after its last member came: its coordinator computes anew for each that does."""
-    found: dict[str, TargetRows] = {}
-    reasons: Reasons = {}
-    for left in range(max(joined - 1, 0), -1, -1):
-        now = {snapshot: _so_far(group, left, found.get(snapshot, {})) for snapshot, group in groups.items()}
-        batch, texts = server_encode(list(now.values()))
-        result = server_assign(name, batch)
-        errors = {snapshot: failure(batch, result, at) for at, snapshot in enumerate(now)}
-        found = {snapshot: written(batch, texts, result, at) for at, snapshot in enumerate(now) if not errors[snapshot]}
-        reasons |= {
-            snapshot: ("ASSIGNOR_FAILS", f"{SERVER}{name} fails on this group: {error}")
-            for snapshot, error in errors.items()
-            if error is not None
-        }
-        groups = {snapshot: group for snapshot, group in groups.items() if snapshot in found}
-    return found, reasons
+def _scenario(name: str, members: list[dict[str, Any]], topics: IdsAndCounts) -> dict[str, Any]:
+    """Return the group as its coordinator has it. Raises Fault: UNKNOWN_ASSIGNOR, TOPIC_NOT_LISTED."""
+    if name not in SERVER_ASSIGNORS:
+        raise Fault(UNKNOWN_ASSIGNOR, f"its coordinator's assignor is {name!r}; expected uniform or range")
+    named = sorted({topic for row in members for topic in row[c.TOPICS]} & topics.keys())
+    unknown = next((topic for topic in named if topics[topic][1] == NONE), None)
+    if unknown is not None:
+        text = f"no topic listing has the partition count of {unknown}: ingest a listing of topics"
+        raise Fault("TOPIC_NOT_LISTED", text)
+    return scenario(f"{SERVER}{name}", {topic: topics[topic] for topic in named}, members)
 
 
-def _so_far(group: ServerGroup, left: int, given: TargetRows) -> ServerGroup:
-    """Return the group while so many are yet to join, each with the target that it was given last."""
-    members = group.members[: len(group.members) - left]
-    ids = {name: topic.topic_id for name, topic in group.topics.items()}
-
-    def has(member: ServerMember) -> ServerMember:
-        if member.member_id not in given:
-            return member
-        ordered = sorted((topic, tuple(sorted(numbers))) for topic, numbers in given[member.member_id])
-        return replace(member, target=tuple((ids[topic], numbers) for topic, numbers in ordered))
-
-    return replace(group, members=tuple(map(has, members)))
-
-
-class _Listed(NamedTuple):
-    """A topic at the time of a state. `partitions` None: no listing had it up to then."""
-
-    id: str | None
-    partitions: int | None
-
-
-def _topics_of(parts: Parts, calculation: Calculation) -> tuple[dict[str, dict[str, _Listed]], Reasons]:
-    """Return the topics of each state by name, but for deleted ones; and why groups are rejected."""
+def _topics_of(parts: Parts, calculation: Calculation) -> tuple[dict[str, IdsAndCounts], Reasons]:
+    """Return the topics of each state, but for deleted ones; and why groups are rejected."""
     decoded = decode(parts, calculation, {})
     snapshots = column(decoded.groups, c.SNAPSHOT_ID).to_pylist()
     views, group = decoded.snapshots.topics, decoded.snapshots.topic_group.tolist()
-    found: dict[str, dict[str, _Listed]] = {}
+    found: dict[str, IdsAndCounts] = {}
     each = decoded.topic_names.to_pylist(), decoded.topic_ids.to_pylist(), views.now.tolist(), views.gone.tolist()
     for row, name, topic_id, count, gone in zip(group, *each, strict=True):
         if not gone:
-            found.setdefault(snapshots[row], {})[name] = _Listed(topic_id, None if count == NONE else count)
+            found.setdefault(snapshots[row], {})[name] = topic_id, count
     return found, {snapshots[row]: reason for row, reason in decoded.rejections.by_group.items()}
-
-
-def _server_group(members: list[dict[str, Any]], topics: Mapping[str, _Listed]) -> ServerGroup:
-    """Return the group as its coordinator has it before it computes: with the targets that it gave last."""
-    named = sorted({topic for row in members for topic in row[c.TOPICS]} & topics.keys())
-    unknown = next((topic for topic in named if topics[topic].partitions is None or topics[topic].id is None), None)
-    if unknown is not None:
-        said = "partition count" if topics[unknown].partitions is None else "id"
-        raise Fault("TOPIC_NOT_LISTED", f"no topic listing has the {said} of {unknown}: ingest a listing of topics")
-    try:
-        there = {
-            name: Topic(TopicId(uuid_bytes(str(topics[name].id))), int(topics[name].partitions or 0)) for name in named
-        }
-    except ValueError as error:
-        raise Fault("BAD_TOPIC_ID", f"{error}; mend the rows of topic_snapshots") from error
-    found = []
-    for row in members:
-        target: dict[str, set[int]] = {}
-        for entry in (row[c.RECORDED] if row[c.TARGET] is None else row[c.TARGET]) or ():
-            topic = entry[c.TOPIC]
-            if topic in there and topic in row[c.TOPICS] and entry[c.TOPIC_ID] in (None, topics[topic].id):
-                target.setdefault(topic, set()).update(n for n in entry[c.PARTITIONS] if n < there[topic].partitions)
-        has = tuple((there[topic].topic_id, tuple(sorted(target[topic]))) for topic in sorted(target))
-        subscribed = tuple(topic for topic in sorted(row[c.TOPICS]) if topic in there)
-        found.append(ServerMember(row[c.MEMBER_ID], subscribed, has, row[c.GROUP_INSTANCE_ID]))
-    return ServerGroup(tuple(found), there)

@@ -251,7 +251,7 @@ def _answers(batch: GroupBatch, choice: Choice) -> _Answers:
 
 
 def _with_last_round(snapshots: Snapshots, choice: Choice, first: _Answers) -> _Answers:
-    """Return the answers with the targets of each group's last round: Kafka's assignors compute anew in each.
+    """Return the answers with the targets of each group's last round: Kafka's assignors compute again in each.
 
     A cooperative assignor holds back in one round what it gives in the next, perhaps to another member than it meant.
     """

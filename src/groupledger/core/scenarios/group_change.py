@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import MOST
 
 T = TypeVar("T")
 
+SERVER = "server-"
+"""What the names of coordinators' assignors begin with."""
 NEW = "new-"
 """What the ids of members that join begin with."""
 MORE_PARTITIONS = r"x[1-9]\d{0,3}|\+[1-9]\d{0,5}"
@@ -40,3 +42,34 @@ def count_after(change: str, count: int) -> int:
         raise Fault("BAD_PARTITIONS", message)
     number = int(change[1:])
     return min(count * number if change[0] == "x" else count + number, MOST)
+
+
+def scenario(
+    assignor: str,
+    topics: Mapping[str, tuple[str | None, int]],
+    members: Iterable[Mapping[str, Any]],
+    racks: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the group as `core.scenarios.solving` takes it; a coordinator starts from the targets that it gave last.
+
+    `topics`: id and partitions by name. `members`: rows of facts, each with its topics. `racks`: of replicas, by topic;
+    None: no member has one. Raises Fault: TOPIC_NOT_LISTED for a topic without an id, which a coordinator goes by.
+    """
+    serverside = assignor.startswith(SERVER)
+    unnamed = next((topic for topic, (topic_id, _) in sorted(topics.items()) if serverside and topic_id is None), None)
+    if unnamed is not None:
+        raise Fault("TOPIC_NOT_LISTED", f"no topic listing has the id of {unnamed}, by which {assignor} goes")
+    found = []
+    for row in members:
+        subscribed = {topic: topics[topic] for topic in sorted(row["topics"]) if topic in topics}
+        wire = row["recorded"] if not serverside or row["target"] is None else row["target"]
+        own = [each for each in wire or () if each["topic"] in subscribed]
+        own = [each for each in own if each["topic_id"] in (None, subscribed[each["topic"]][0])]
+        pairs = sorted({(each["topic"], number) for each in own for number in each["partitions"]})
+        has = [[topic, number] for topic, number in pairs if number < topics[topic][1]]
+        member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": list(subscribed)}
+        member["rack"] = None if racks is None else row["rack_id"]
+        claim = {"owned": has, "generation": None if wire is None else 0}
+        found.append(member | ({"assigned": has} if serverside else claim))
+    counts = {t: {"id": each[0], "partitions": each[1]} if serverside else each[1] for t, each in topics.items()}
+    return {"id": None, "assignor": assignor, "topics": counts, "members": found, "racks": racks or None}

@@ -104,6 +104,15 @@ def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
     }
 
 
+def targets_after_joins(scenario: dict[str, Any], joined: int) -> dict[str, list[tuple[str, int]]]:
+    """Return the same where the last `joined` members are new: a coordinator computes again for each that joins."""
+    members, given = scenario["members"], dict[str, list[tuple[str, int]]]()
+    for left in range(max(joined - 1, 0) if scenario["assignor"].startswith(PREFIX) else 0, -1, -1):
+        given = targets({**scenario, "members": members[: len(members) - left]})
+        members = [each | {"assigned": [*map(list, given.get(each["id"], ()))]} for each in members]
+    return given
+
+
 def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
     """Return the result after all rounds: an eager assignor and a coordinator give it in one."""
     result = solve(scenario)
