@@ -112,9 +112,9 @@ def verify(job: Job, *, run_id: str) -> None:
         click.get_current_context().exit(Exit.VIOLATIONS)
 
 
-def scenario_of(assignor: str) -> str:
-    """Return the scenario name for results under an assignor: `replay-` and its name, as far as allowed."""
-    return f"replay-{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
+def scenario_of(assignor: str, prefix: str = "replay-") -> str:
+    """Return the scenario name for results under an assignor: its name, as far as allowed, behind a prefix."""
+    return f"{prefix}{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
 
 
 def _under_assignor(

@@ -24,6 +24,7 @@ from groupledger.core.custom import messages
 from groupledger.core.custom.calls import Finding, Unusable, last_words, printable, refused
 from groupledger.core.custom.custom_group import CustomLimits, Group, Protocol
 from groupledger.core.custom.messages import READ, keep_end, line, parsed, read_findings, write_group
+from groupledger.core.faults import CURRENT_FOLDER
 
 START_SECONDS, GRACE_SECONDS = 5, 20
 """Extra time for the process beyond the limit for its code: to start; to read large groups and to clean up."""
@@ -66,7 +67,15 @@ class Child:
         theirs, self.requests = os.pipe()
         self.answers, ours = os.pipe()
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
-            [sys.executable, "-P", "-c", _START, json.dumps([*map(str, sys.path)]), str(theirs), str(ours)],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _START,
+                json.dumps([*map(str, sys.path), CURRENT_FOLDER]),
+                str(theirs),
+                str(ours),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
