@@ -163,7 +163,7 @@ def test_what_reads_is_run(place, query):
 
 def test_a_place_without_a_ledger(tmp_path):
     for path in ("nowhere", "."):
-        with pytest.raises(Fault, match="groupledger init") as caught:
+        with pytest.raises(Fault, match="groupledger ingest") as caught:
             LedgerReader(str(tmp_path / path))
         assert caught.value.code == "LEDGER_MISSING"
 

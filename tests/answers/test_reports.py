@@ -118,8 +118,8 @@ def test_a_period_and_a_pattern_bound_a_storm(place):
     assert (only["rebalances"], shares(only["partitions"])) == (6, [("a-0", 6)])
     assert shares(only["causes"]) == [("member-gone", 3), ("member-joined", 3)]
     lines = ask(place, "storms", "--group", "stormy").splitlines()
-    assert [line.split(":")[0] for line in lines[3:-1]] == [
-        "stormy (cluster dev)", "causes", "members", "partitions", "findings",
+    assert [line.split(":")[0] for line in lines[4:-1]] == [
+        "stormy", "causes", "members", "partitions", "findings",
     ]  # fmt: skip
 
 

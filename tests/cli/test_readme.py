@@ -52,7 +52,8 @@ def without_spark(monkeypatch, tmp_path):
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")
     (tmp_path / "grid.yaml").write_text("changes: [{members: 1}]")
-    (tmp_path / DEFAULT_CONFIG).write_text(TEMPLATE.read_text())
+    given = TEMPLATE.read_text().replace("sources: []", "sources: [{kind: topics-jsonl, path: topics.jsonl}]")
+    (tmp_path / DEFAULT_CONFIG).write_text(given)
     for document in DOCUMENTS:
         for name, content in files_of(document.read_text(encoding="utf-8")).items():
             (tmp_path / name).write_text(content)

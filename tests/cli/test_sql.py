@@ -99,7 +99,7 @@ def test_an_output_has_one_form(place):
 
 
 def test_a_folder_without_a_ledger(tmp_path):
-    assert "groupledger init" in run(str(tmp_path), "SELECT 1", code=2).stderr
+    assert "groupledger ingest" in run(str(tmp_path), "SELECT 1", code=2).stderr
 
 
 def test_views_are_for_a_catalog(place, monkeypatch):

@@ -54,7 +54,7 @@ def place(tmp_path, monkeypatch):
 
 CONFIGURED = ("init", "ingest", "assign", "show", "callbacks", "doctor", "maintain", "migrate", "rebuild", "demo")
 NEED_A_LEDGER = (
-    *([name] for name in ("ingest", "assign", "callbacks", "maintain", "migrate", "rebuild", "show")),
+    *([name] for name in ("assign", "callbacks", "maintain", "migrate", "rebuild", "show")),
     ["timeline", "g"],
     ["replay", "--assignor", "sticky"],
     ["verify", "a-run"],
@@ -100,6 +100,8 @@ QUESTIONS = (
     ["show", "--limit", "1e3"],
     ["show", "--nothing"],
     ["show", "extra"],
+    ["ingest"],
+    ["ingest", "--config", "good.yaml"],
     ["assign", "--snapshots", "some"],
     ["assign", "--assignor", "stikcy"],
     ["assign", "--max-quarantined", "-1"],

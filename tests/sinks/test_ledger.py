@@ -97,7 +97,7 @@ def test_a_ledger_is_at_one_place(given):
 
 
 def test_no_ledger_is_told(spark, tmp_path):
-    with pytest.raises(LedgerFault, match="groupledger init") as caught:
+    with pytest.raises(LedgerFault, match="groupledger ingest") as caught:
         check(spark, LedgerLocation(path=str(tmp_path)))
     assert caught.value.code == "LEDGER_MISSING"
 

@@ -74,7 +74,7 @@ def test_it_is_refused_then_brought_forward(spark, old, tmp_path):
 
 def test_no_ledger_and_a_newer_one_are_refused(spark, tmp_path):
     place = LedgerLocation(path=str(tmp_path / "nowhere"))
-    with pytest.raises(LedgerFault, match="groupledger init"):
+    with pytest.raises(LedgerFault, match="groupledger ingest"):
         migrate(spark, place)
     newer = f"TBLPROPERTIES ('groupledger.schemaVersion' = '{SCHEMA_VERSION + 1}')"
     spark.sql(f"CREATE TABLE {place.identifier(tables.COVERAGE)} (a INT) USING delta {newer}")

@@ -8,7 +8,7 @@ from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.text import common_start, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from groupledger.answers.causes import Cause, Moved
     from groupledger.answers.queries import NamedPartition
@@ -63,6 +63,24 @@ def in_short(causes: Iterable[Cause], names: Mapping[str, str]) -> str:
         f"{'perhaps ' if possible else ''}{_WORDS[kind].format(_few(kind, about))}"
         for (kind, possible), about in by_kind.items()
     )
+
+
+MOST_OF_A_KIND, MOST_IN_A_LINE = 10, 5
+"""Causes of one kind that have a line each; those of more that a line names."""
+
+
+def cause_lines(causes: Iterable[Cause]) -> Iterator[str]:
+    """Yield a line per cause; many members of one kind are one line."""
+    by_kind: dict[tuple[str, bool], list[Cause]] = {}
+    for each in causes:
+        by_kind.setdefault((each.kind, each.possible), []).append(each)
+    for some in by_kind.values():
+        if len(some) <= MOST_OF_A_KIND:
+            yield from (f"- {cause.what}" for cause in some)
+            continue
+        names = shortened(cause.about or "" for cause in some)
+        first = ", ".join(names[cause.about or ""] for cause in some[:MOST_IN_A_LINE])
+        yield f"- {in_short(some, {})}: {first}, ... (--json has all)"
 
 
 def _few(kind: str, names: list[str]) -> str:

@@ -97,11 +97,18 @@ def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> No
     """Print a table, how many rows were left off, and why there are none. `wide`: times in full, in each row."""
     wide = wide or room() is None
     when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
+    chosen = [*range(len(listing.columns))]
+    if not wide and listing.title != "clusters" and "cluster_id" in listing.columns:
+        at = listing.columns.index("cluster_id")
+        clusters = {row[at] for row in rows}
+        if len(clusters) == 1:
+            chosen.remove(at)
+            when = f" (cluster {min(clusters)}{when.replace(' (', '; ') or ')'}"
     output.title(listing.title + when)
     if not listing.rows:
         output.line(f"none: {listing.why or WHY_EMPTY[listing.title]}")
-    columns = [_column(listing, at) for at in range(len(listing.columns))]
-    output.fitted(columns, rows, wide=wide)
+    columns = [_column(listing, at) for at in chosen]
+    output.fitted(columns, [[row[at] for at in chosen] for row in rows], wide=wide)
     output.left_off(listing.left_off)
 
 

@@ -24,15 +24,11 @@ from groupledger.core.text import length
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from groupledger.answers.causes import Cause
     from groupledger.answers.explanation import Explanation
     from groupledger.cli.output import Output
     from groupledger.core.moments import Bound
 
 MOST_SHOWN = 20
-MOST_OF_A_KIND = 10
-"""Causes of one kind that have a line each."""
-MOST_NAMED = 5
 INVALID = "invalid"
 RULES = {each.recorded_as for each in (DOUBLE_OWNED, NOT_SUBSCRIBED, LEFT_OUT, HANDED_OVER_BEFORE_REVOKED)}
 """Codes of the rules that any assignor must keep."""
@@ -124,20 +120,11 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
 
 
 def _print_causes(output: Output, answer: Explanation) -> None:
-    """Print a line per cause; many members of one kind are one line."""
-    from groupledger.answers.spoken import in_short, shortened_names
+    """Print the causes, and a change of the leader that none of them names."""
+    from groupledger.answers.spoken import cause_lines
 
-    by_kind: dict[tuple[str, bool], list[Cause]] = {}
-    for each in answer.causes:
-        by_kind.setdefault((each.kind, each.possible), []).append(each)
-    for causes in by_kind.values():
-        if len(causes) <= MOST_OF_A_KIND:
-            for cause in causes:
-                output.line(f"- {cause.what}")
-            continue
-        names, _ = shortened_names(cause.about or "" for cause in causes)
-        first = ", ".join(names[cause.about or ""] for cause in causes[:MOST_NAMED])
-        output.line(f"- {in_short(causes, {})}: {first}, ... (--json has all)")
+    for line in cause_lines(answer.causes):
+        output.line(line)
     change = answer.leader_change
     if change is not None and not any(change.text in each.what for each in answer.causes):
         output.line(f"  meanwhile {change.text}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.answers.answer_columns import WIDE, Column, differing
-from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, in_short, spans
+from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, cause_lines, in_short, spans
 from groupledger.cli.options import (
     Job,
     moment,
@@ -298,8 +298,8 @@ def print_states(output: Output, answer: GroupDifference, limit: int = 50, *, wi
     output.table(["", "before", "after"], list(_sides(before, after)))
     output.line(f"states recorded from the one to the other: {answer.records:,}")
     output.title("what changed")
-    for change in answer.changes:
-        output.line(f"- {change.what}")
+    for line in cause_lines(answer.changes):
+        output.line(line)
     if not answer.changes:
         output.line("neither members, subscriptions, topics nor the assignor")
     output.title(f"partitions: {len(answer.moved):,} with another owner")

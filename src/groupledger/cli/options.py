@@ -95,8 +95,17 @@ class Job:
 
     def override(self, settings: Mapping[str, object | None]) -> Job:
         """Return the job with options applied as settings, checked like any other; None leaves one unchanged."""
+        from groupledger.config.settings import ConfigFault
+
         given = tuple(f"{key}={value}" for key, value in settings.items() if value is not None)
-        return Job.configured(self.name, self.output, self.config_file, (*self.overrides, *given), self.given)
+        try:
+            return Job.configured(self.name, self.output, self.config_file, (*self.overrides, *given), self.given)
+        except ConfigFault as fault:  # what was given as an option is no --set
+            of_option = re.match(rf".*--set (?:{'|'.join(map(re.escape, given))}): \w+\.(\w+)", fault.message)
+            if not given or of_option is None:
+                raise
+            option = of_option[1].replace("_", "-")
+            raise ConfigFault(fault.code, f"--{option}{fault.message[of_option.end() :]}") from None
 
     def spark(self) -> SparkSession:
         """Start the session; it takes seconds, so it comes last before the work."""
@@ -137,7 +146,7 @@ class Job:
             say(f"groupledger: {found.detail}: {found.advice}")
 
     def invocation(self, run_id: str | None, doing: Callable[[str], None] = lambda _: None) -> Invocation:
-        """Make a new attempt and the clock; `doing` is told each step."""
+        """Make a new attempt and the clock; `doing` gets each step."""
         return new_invocation(run_id, doing)
 
     def place(self) -> LedgerLocation:

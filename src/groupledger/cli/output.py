@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.answers.answer_columns import WIDE
 from groupledger.core.moments import iso
 from groupledger.core.secrets import without_values
-from groupledger.core.text import cell, json_text, visible
+from groupledger.core.text import LONGEST, cell, json_text, visible, without_middle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,6 +49,7 @@ class Output:
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
+        self.cluster: object = None  # of all rows of a table above
 
     def line(self, text: str = "") -> None:
         """Print a line for a person."""
@@ -56,6 +58,22 @@ class Output:
         said = visible(without_values(text))
         for each in in_lines(said, _terminal()) if sys.stdout.isatty() else (said,):
             _print(each)
+
+    def place(self, cluster: str | None) -> str:
+        """Return `(cluster dev)` for a heading, unless a line above has said that all of it is of that cluster."""
+        return "" if cluster == self.cluster else f" (cluster {cluster})"
+
+    def of_one_cluster(
+        self, columns: Sequence[str], rows: Sequence[Sequence[object]]
+    ) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+        """Say the cluster in a line, in place of a column, if all rows are of one."""
+        at = columns.index("cluster") if "cluster" in columns else None
+        found = set() if at is None else {row[at] for row in rows}
+        if at is None or len(found) != 1 or len(columns) == 1:
+            return columns, rows
+        [self.cluster] = found
+        self.line(f"cluster {cell(self.cluster)}")
+        return (*columns[:at], *columns[at + 1 :]), [(*row[:at], *row[at + 1 :]) for row in rows]
 
     def left_off(self, number: int, what: str = "more", how: str = "--limit") -> None:
         """Print how many rows are not shown, if any, and how to see them."""
@@ -122,7 +140,9 @@ class Output:
         chosen = worth_telling(columns, rows, wide=wide)
         columns, rows = [columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]
         names = [column.name for column in columns]
-        widths, width = _widths(names, rows), None if wide else room()
+        width = None if wide else room()
+        rows = rows if width is None else _with_short_ids(rows)
+        widths = _widths(names, rows)
         if width is None:
             _print_table(names, rows, wide=wide)
             return
@@ -252,6 +272,9 @@ def print_exact(text: str) -> None:
     _print(text)
 
 
+_LONG_ID = re.compile(rf"[^\s,;:()/]{{{LONGEST + 1},}}")
+
+
 def _terminal() -> int:
     return shutil.get_terminal_size().columns
 
@@ -269,6 +292,18 @@ def console(*, stderr: bool) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr)
+
+
+def _with_short_ids(rows: Sequence[Sequence[object]]) -> list[list[object]]:
+    """Return the rows without the middle of long ids, as far as they remain different: one must not hide columns."""
+    ids = {each for row in rows for value in row if isinstance(value, str) for each in _LONG_ID.findall(value)}
+    counted = Counter(map(without_middle, ids))
+    short = {each: cut for each in ids if counted[cut := without_middle(each)] == 1}
+
+    def shown(found: re.Match[str]) -> str:
+        return short.get(found[0], found[0])
+
+    return [[_LONG_ID.sub(shown, each) if isinstance(each, str) else each for each in row] for row in rows]
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[int]:

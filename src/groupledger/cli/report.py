@@ -162,7 +162,7 @@ HOURS_SHOWN = 4
 def print_report(output: Output, answer: Any) -> None:
     """Print a ranking: its rows, the details of each, why there are none, and how many were omitted."""
     kind, rows = rows_in(answer)
-    output.table(*table(kind, rows))
+    output.table(*output.of_one_cluster(*table(kind, rows)))
     _DETAILS[kind.__name__](output, rows)
     for note in answer.notes:
         output.line(note)
@@ -173,7 +173,7 @@ def _print_storms(output: Output, groups: Sequence[Storm]) -> None:
     """Print the causes, members, partitions and findings of each group."""
     for group in groups:
         times = "rebalance" if group.rebalances == 1 else f"rebalances in {length(group.last - group.first)}"
-        output.title(f"{group.group_id} (cluster {group.cluster_id}): {group.rebalances:,} {times}")
+        output.title(f"{group.group_id}{output.place(group.cluster_id)}: {group.rebalances:,} {times}")
         if group.looked_at < group.rebalances:
             output.line(f"causes of the last {group.looked_at:,}:")
         for name, text in details(group):
@@ -183,7 +183,7 @@ def _print_storms(output: Output, groups: Sequence[Storm]) -> None:
 def _print_joins(output: Output, groups: Sequence[GroupJoins]) -> None:
     """Print the members with the most changes, and the busiest hours."""
     for group in groups:
-        output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.first, group.last)}")
+        output.title(f"{group.group_id}{output.place(group.cluster_id)}, {stretch(group.first, group.last)}")
         names = output.names((each.name for each in group.members[:MEMBERS_SHOWN]), what="members")
         output.table(*table(type(group.members[0]), group.members[:MEMBERS_SHOWN], names))
         output.left_off(len(group.members) - MEMBERS_SHOWN, how="--json has all")
@@ -194,7 +194,7 @@ def _print_joins(output: Output, groups: Sequence[GroupJoins]) -> None:
 def _print_migrations(output: Output, groups: Sequence[Migration]) -> None:
     """Print one line per change, and how long the group had members of both kinds."""
     for group in groups:
-        output.title(f"{group.group_id} (cluster {group.cluster_id}), {stretch(group.began, group.ended)}")
+        output.title(f"{group.group_id}{output.place(group.cluster_id)}, {stretch(group.began, group.ended)}")
         for change in group.changes:
             _print_change(output, change)
         for both in group.both_kinds:
@@ -229,7 +229,7 @@ def _print_skews(output: Output, groups: Sequence[Skew]) -> None:
 
 
 def _print_loads(output: Output, group: Skew) -> None:
-    output.title(f"{group.group_id} (cluster {group.cluster_id}), {iso(group.observed_at)}  [{group.snapshot_id}]")
+    output.title(f"{group.group_id}{output.place(group.cluster_id)}, {iso(group.observed_at)}  [{group.snapshot_id}]")
     shown = group.loads
     if len(shown) > 2 * MEMBERS_SHOWN:
         shown = (*shown[:MEMBERS_SHOWN], *shown[-MEMBERS_SHOWN:])
@@ -267,7 +267,7 @@ def _print_racks(output: Output, groups: Sequence[RackShare]) -> None:
     """Print the members of each group that read most from other racks."""
     for group in groups:
         if group.remote:
-            output.title(f"{group.group_id} (cluster {group.cluster_id}), {iso(group.observed_at)}")
+            output.title(f"{group.group_id}{output.place(group.cluster_id)}, {iso(group.observed_at)}")
             shown = [each for each in group.members[:MEMBERS_SHOWN] if each.remote]
             names = shortened(member.member_id for member in group.members)
             output.table(*table(type(group.members[0]), shown, names))

@@ -16,6 +16,7 @@ import click
 
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import (
+    DEFAULT_CONFIG,
     Job,
     takes_assignor,
     takes_cluster,
@@ -26,6 +27,7 @@ from groupledger.cli.options import (
     takes_timings,
 )
 from groupledger.cli.output import Output, mark, plain, say
+from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.registry import AS_OF_4_0_0, NOT_OF_3_7_1
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from groupledger.cli.output import Output
-    from groupledger.core.faults import Fault
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.both_jobs import DemoSummary
     from groupledger.pipeline.frames import GroupVerdicts
@@ -131,8 +132,8 @@ def ingest(
 ) -> None:
     """Read the offsets log, topic listings and snapshot tables named under `sources`; account for every record.
 
-    Known input is recognised: the same files again are the same run, and change nothing. A running cluster is read from
-    where its last ingest stopped.
+    The ledger is made if there is none. Known input is recognised: the same files again are the same run, and change
+    nothing. A running cluster is read from where its last ingest stopped.
 
     \b
     groupledger ingest                           # as configured
@@ -150,10 +151,12 @@ def ingest(
     if clusters:
         with job.output.status("asking the cluster"):
             require_answers(clusters, time.perf_counter)
-    only_a_cluster_named = "sources" in job.given
-    spark = job.spark() if only_a_cluster_named else job.spark_for_ledger()
-    if only_a_cluster_named:
-        _make_ledger(job, spark)
+    if not job.config.sources:
+        place = job.config_file or f"the configuration (there is no {DEFAULT_CONFIG} here)"
+        expected = "some there (`groupledger new-config` writes a file to fill in), or --bootstrap HOST:PORT"
+        raise Fault("NO_SOURCES", f"nothing to read: {place} names no sources; expected {expected}")
+    spark = job.spark()
+    _make_ledger(job, spark)
     job.warn_of_writers(spark)
 
     def once() -> IngestSummary:
@@ -201,8 +204,9 @@ def assign(
     groupledger assign --assignor cooperative-sticky        # what if
     """
     from groupledger.pipeline.assign import assign as run
+    from groupledger.pipeline.replays import scenario_of
 
-    what_if = assignor if assignor != "recorded" else None
+    what_if = scenario_of(assignor, "") if assignor not in (None, "recorded") else None
     job = job.override(
         {
             "assign.assignor": assignor,
@@ -220,7 +224,7 @@ def assign(
 
 
 def _make_ledger(job: Job, spark: SparkSession) -> None:
-    """Create the ledger if it is missing: possibly only a cluster was named."""
+    """Create the ledger if it is missing."""
     from groupledger.sinks.ledger_tables import init, require_lasting_catalog, stands
     from groupledger.tables import RUNS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import Counter
 from datetime import UTC, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ from groupledger.cli.options import (
 )
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import NOW, clock
-from groupledger.core.text import length, shortened
+from groupledger.core.text import is_opaque, length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +145,7 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
     output.title(f"{answer.topic}-{answer.partition} at {time} UTC{place}, as the coordinator recorded it")
     shown = answer.holdings[:limit]
     ids = [name for each in shown for name in (_owner(each), _then(each)) if name]
-    short = {name: name for name in ids} if wide else shortened(ids)
+    short = {name: name for name in ids} if wide else shortened(ids) | _by_client(answer.holdings)
     several = len({life.topic_id for life in answer.topics}) > 1
     cluster, topic = differing("cluster", clusters, 8), Column("topic id", 0 if several else WIDE, 8)
 
@@ -161,7 +162,7 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
             Column("then", 6, 24): following and (short[then] if then else None if each.shared else NOBODY),
             Column("gen", 2): each.generation,
             Column("recorded in", 3): last and last.snapshot_id,
-            Column("client", 7, 12): member and member.client_id,
+            Column("client", 7, 12): member and (wide or not is_opaque(member.member_id) or None) and member.client_id,
             Column("instance", 5, 12): member and member.group_instance_id,
             topic: each.topic_id,
         }
@@ -175,6 +176,14 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
         ]
         output.table(["cluster", "topic id", "partitions", "since", "until"], lives)
     output.notes(answer.notes)
+
+
+def _by_client(holdings: Sequence[Holding]) -> dict[str, str]:
+    """Name each member whose id says nothing by its client and the beginning of the id: `shop-1 (FOCKw4p8)`."""
+    members = [each.member for each in holdings if each.member is not None and is_opaque(each.member.member_id)]
+    named = {each.member_id: f"{each.client_id} ({each.member_id[:8]})" for each in members if each.client_id}
+    counted = Counter(named.values())
+    return {member_id: name for member_id, name in named.items() if counted[name] == 1}
 
 
 def _owner(holding: Holding) -> str | None:

@@ -133,6 +133,8 @@ def unreachable(bootstrap: str, said: str | None, doing: str, seconds: float | N
 #
 # A name comes from configuration or a command, never from data.
 
+CURRENT_FOLDER = ""
+"""As `sys.path` names it, whatever folder that is."""
 RAISED = (Exception, SystemExit)
 """What users' code may raise; sys.exit() in it must not end a command as if it had succeeded."""
 
@@ -145,8 +147,13 @@ def prints_to_stderr() -> Iterator[None]:
 
 
 def imported(name: str, code: str, expected: str) -> Any:
-    """Return the object named `module:name`. Raises Fault(code), which says what failed and what was `expected`."""
+    """Return the object named `module:name`, looking in the current folder last, so that it hides nothing.
+
+    Raises Fault(code), which says what failed and what was `expected`.
+    """
     module, _, attribute = name.partition(":")
+    if CURRENT_FOLDER not in sys.path:
+        sys.path.append(CURRENT_FOLDER)
     try:
         with prints_to_stderr():
             return getattr(importlib.import_module(module), attribute)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from difflib import SequenceMatcher
+from itertools import islice
+from pathlib import Path
 
 from groupledger.core.secrets import without_secrets
 
@@ -30,7 +34,21 @@ def version_problem(place: str, got: int) -> tuple[str, str] | None:
 
 def no_ledger(place: str, table: str) -> tuple[str, str]:
     """Return the code and message for a ledger in which a table is missing."""
-    return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): `groupledger init` makes one"
+    near = "; there is one at " * bool(found := _near(place)) + ", ".join(found)
+    return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}){near}: `groupledger ingest` makes one"
+
+
+_LOOKED_AT, _NAMED = 1_000, 3
+
+
+def _near(place: str) -> list[str]:
+    """Return ledgers beside the given one, and in the current folder to the second level; the likeliest come first."""
+    found: set[str] = set()
+    for folder, pattern in ((Path(place).parent, "*"), (Path(), "*"), (Path(), "*/*")):
+        with suppress(OSError, ValueError):
+            some = islice(folder.glob(pattern), 0 if "://" in place else _LOOKED_AT)
+            found |= {str(each) for each in some if (each / "runs" / "_delta_log").is_dir()}
+    return sorted(found, key=lambda name: (-SequenceMatcher(None, name, place).ratio(), name))[:_NAMED]
 
 
 # Shorten delta-rs's errors for a person.

@@ -57,18 +57,32 @@ def json_text(value: Any) -> str:
 
 # Shorten member ids for a person: cut the UUID in them to what distinguishes them.
 
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{22}")
+LONGEST = 40
+"""Characters of an id in a table that fits a terminal."""
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 
 
 def shortened(names: Iterable[str]) -> dict[str, str]:
-    """Map each name to itself with its UUID cut to 8 digits, if that is unique.
+    """Map each name to itself with its UUID cut to 8 digits, and a long one without its middle, if that is unique.
 
     `app-1-3f2504e0-4f89-11d3-9a0c-0305e82c3301` -> `app-1-3f2504e0`
     """
     distinct = set(names)
-    short = {name: _UUID.sub(r"\1", name) for name in distinct}
+    short = {name: without_middle(_UUID.sub(r"\1", name)) for name in distinct}
     counted = Counter(short.values())
     return {name: cut if counted[cut] == 1 else name for name, cut in short.items()}
+
+
+def is_opaque(member_id: str) -> bool:
+    """Return whether a member id is the 22 letters of base64 that clients of KIP-848 draw, which name nobody."""
+    return _BASE64.fullmatch(member_id) is not None
+
+
+def without_middle(name: str) -> str:
+    """Cut a name of more than LONGEST characters: its beginning and its end tell more than its middle."""
+    half = (LONGEST - 3) // 2
+    return name if len(name) <= LONGEST else f"{name[:half]}...{name[-half:]}"
 
 
 def common_start(names: Iterable[str]) -> str:

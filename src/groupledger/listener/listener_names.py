@@ -25,7 +25,7 @@ def find_listener(name: str) -> Callable[[], RebalanceListener]:
     """
     if _MODULE_CLASS.fullmatch(name) is None:
         raise Fault(NOT_FOUND, f"listener is {name!r}; expected module:Class")
-    kind = imported(name, NOT_FOUND, "a module on the Python path")
+    kind = imported(name, NOT_FOUND, "a module on the Python path or in the current folder")
     if isinstance(kind, type) and issubclass(kind, RebalanceListener):
         return lambda: _made(name, kind, "partitions", "consumer")
     missing = [method for method in REQUIRED if not callable(getattr(kind, method, None))]

@@ -13,7 +13,7 @@ from datetime import datetime
 class Invocation:
     """One call of a command. `run_id` is the orchestrator's, or None: then it is derived from the input.
 
-    `now` gives the time of day with a zone, `seconds` a monotonic clock; `doing` is told each step, for a person.
+    `now` gives the time of day with a zone, `seconds` a monotonic clock; `doing` gets each step, for a person.
     """
 
     attempt_id: str

@@ -23,9 +23,9 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9._-]+")
 _LONGEST_NAME = 64
 
 
-def scenario_of(assignor: str) -> str:
-    """Return the scenario name for results under an assignor: `replay-` and its name, as far as allowed."""
-    return f"replay-{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
+def scenario_of(assignor: str, prefix: str = "replay-") -> str:
+    """Return the scenario name for results under an assignor: its name, as far as allowed, behind a prefix."""
+    return f"{prefix}{_NOT_IN_A_NAME.sub('-', assignor.lower())}"[:_LONGEST_NAME]
 
 
 def settings_of(

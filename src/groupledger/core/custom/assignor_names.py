@@ -23,7 +23,7 @@ NOT_FOUND = "ASSIGNOR_NOT_FOUND"
 SOLVED_ALONE = "those of other client libraries, such as kafka-python-sticky, only in `groupledger solve`"
 """What a what-if says of these: it would have to invent the bytes that their members send:
 docs/guides/decide/solve-one-group.md."""
-ON_THE_PATH = "a module on the Python path of this process, and of every Spark worker"
+ON_THE_PATH = "a module on the Python path, here and in every Spark worker, or in the current folder"
 _MODULE_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 

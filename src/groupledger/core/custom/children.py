@@ -35,6 +35,7 @@ from groupledger.core.custom.messages import (
     refused,
     write_group,
 )
+from groupledger.core.faults import CURRENT_FOLDER
 
 START_SECONDS, GRACE_SECONDS = 5, 20
 """Extra time for the process beyond the limit for its code: to start; to read large groups and to clean up."""
@@ -77,7 +78,15 @@ class Child:
         theirs, self.requests = os.pipe()
         self.answers, ours = os.pipe()
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and code
-            [sys.executable, "-P", "-c", _START, json.dumps([*map(str, sys.path)]), str(theirs), str(ours)],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                _START,
+                json.dumps([*map(str, sys.path), CURRENT_FOLDER]),
+                str(theirs),
+                str(ours),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
