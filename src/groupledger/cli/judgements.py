@@ -115,6 +115,7 @@ MEMBERS_SHOWN = 5
 
 @click.command(short_help="Which groups can convert to KIP-848, and why not.")
 @takes_group()
+@click.option("--to", type=click.Choice(["consumer"]), expose_value=False, hidden=True)  # what scripts still say
 @takes_cluster_name
 @takes_since
 @takes_limit

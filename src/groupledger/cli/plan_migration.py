@@ -37,6 +37,8 @@ DEFAULT_CLIENTS, WANTED = ("java=3",), COOPERATIVE_STICKY.name
 @takes_assignor
 @click.option("--client", "clients", multiple=True, metavar="LIBRARY=N", help="Members by library: java=3 (default), "
               "java@2.3=1.")  # fmt: skip
+@click.option("--from", "listed_before", hidden=True)  # what scripts of earlier versions say
+@click.option("--to", "assignor_before", hidden=True)
 @takes_cluster_name
 @click.option("--before-2.4", "old", is_flag=True, help="Members now run clients older than Kafka 2.4 (KIP-429).")
 @click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two, to see what goes wrong.")
@@ -48,6 +50,8 @@ def plan_migration(
     group: str | None,
     listed: str | None,
     assignor: str | None,
+    listed_before: str | None,
+    assignor_before: str | None,
     clients: tuple[str, ...],
     cluster: str | None,
     old: bool,
@@ -68,6 +72,7 @@ def plan_migration(
     """
     from groupledger.core.protocol.compatibility import ByteCode
 
+    listed, assignor = listed or listed_before, assignor or assignor_before
     assignors = tuple(called(each.strip()) for each in listed.split(",")) if listed else ()
     topics: dict[str, int] = {}
     if group is None and cluster is not None:
