@@ -170,7 +170,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     "ingest": ({**_OF_A_RUN, **_INGESTED}, {**_OF_A_RUN, **_NOTHING_NEW}),
     "assign": ({**_OF_A_RUN, SPREAD: Printed("pipeline.assign.AssignSummary")},),
     "callbacks": ({SPREAD: Printed("pipeline.call_tables.CallsSummary")},),
-    "replay": ({"run_id": TEXT, "assignor": TEXT, SPREAD: "Replayed"},),
+    "replay": ({SPREAD: "Replayed"}, {"run_id": TEXT, SPREAD: "Replayed"}),
     "rehearse": ({"calls": NUMBER, "commits": NUMBER, "did": _map(NUMBER), "errors": _list(_JOURNAL_ENTRY)},),
     "verify": ({**_status("done", "different"), SPREAD: Printed("pipeline.rebuild.Verification")},),
     "doctor": ({**_status("done", "failed"), "checks": Printed("pipeline.doctor.Check", several=True)},),
