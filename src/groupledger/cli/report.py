@@ -148,7 +148,7 @@ def html(job: Job, *, folder: Path, asked: RequestedScope, pages: int) -> None:
     job.output.line(f"{written.index}: {numbered(written.groups, 'group')}, {written.pages:,} with a page")
     for note in written.notes:
         job.output.line(note)
-    job.output.left_off(written.groups - written.pages, "without one")
+    job.output.left_off(written.groups - written.pages, "without one", "--pages")
     job.answered(written, asked.cluster, command="report", report="html", html=plain(written))
 
 
