@@ -58,15 +58,15 @@ def test_a_ledger_near_the_one_that_is_not_there_is_named(here, name):
     asked = name.format(here=here)
     done = CliRunner().invoke(main, ["show", "--ledger", asked])
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert f"there is no ledger at {asked} (no table runs); there is one at " in done.stderr
+    assert f"there is no ledger at {asked} (no table runs); ledgers nearby: " in done.stderr
     assert "build/pay-ledger" in done.stderr
-    with pytest.raises(gl.Fault, match=r"there is one at .*build/pay-ledger"):
+    with pytest.raises(gl.Fault, match=r"ledgers nearby: .*build/pay-ledger"):
         gl.open(asked)
 
 
 def test_where_no_ledger_is_near_none_is_named(here, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
-    assert "there is one" not in CliRunner().invoke(main, ["show", "--ledger", "nowhere/at/all"]).stderr
+    assert "nearby" not in CliRunner().invoke(main, ["show", "--ledger", "nowhere/at/all"]).stderr
 
 
 def test_the_environment_names_the_ledger(here, monkeypatch):

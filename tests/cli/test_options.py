@@ -77,6 +77,7 @@ def test_a_command_is_found_by_another_name():
         (["plan-migration", "--to", "sticky"], "Did you mean --assignor?"),
         (["explain", "g", "--until", "1h"], "that is an option of timeline, "),
         (["show", "--limt", "3"], "Did you mean --limit?"),
+        (["replay", "--verify", "run"], "No such option: --verify; that is a command: verify"),
         (["report", "storms", "--start", "1h"], "Did you mean --since?"),
     ],
 )

@@ -3,7 +3,7 @@
 `python -m tests.frozen.outputs` lists what differs from the manifest; `--against REV` prints the difference of texts,
 made by the sources of that revision as well;
 `--write` keeps today's digests; `--only REGEX` looks at outputs with such names.
-The texts are in a folder `groupledger-frozen` among the temporary files.
+The texts are in a folder `groupledger-` and six digits among the temporary files.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 MANIFEST = Path(__file__).with_name("outputs.json")
-FOLDER = Path(tempfile.gettempdir(), "groupledger-frozen")  # texts wrap by the length of a path
+FOLDER = Path(tempfile.gettempdir(), f"groupledger-{hashlib.sha256(str(ROOT).encode()).hexdigest()[:6]}")
+"""One folder for each checkout, with paths of one length, by which texts wrap."""
 REPORTS = ("storms", "joins", "migration", "skew", "static", "stickiness", "rack")
 GROUPS = ("java-cooperative-sticky", "new-java-uniform", "st-java-coop", "up-coop-first", "del-to-new", "storm")
 ON_DEMO = (

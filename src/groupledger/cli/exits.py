@@ -167,6 +167,8 @@ def _no_such_option(error: click.NoSuchOption) -> str:
     likely = [each for each in SAID_OTHERWISE.get(error.option_name, ()) if each in own]
     every = {} if likely or not isinstance(root, Commands) else root.commands
     having = [name for name, each in every.items() if any(error.option_name in one.opts for one in each.params)]
+    if not likely and error.option_name[2:] in every:
+        return f"{text}; that is a command: {error.option_name[2:]}"
     if having:
         return f"{text}; that is an option of {', '.join(having)}"
     likely = likely or get_close_matches(error.option_name, own, 1, 0.7)

@@ -34,7 +34,7 @@ def version_problem(place: str, got: int) -> tuple[str, str] | None:
 
 def no_ledger(place: str, table: str) -> tuple[str, str]:
     """Return the code and message for a ledger in which a table is missing."""
-    near = "; there is one at " * bool(found := _near(place)) + ", ".join(found)
+    near = "; ledgers nearby: " * bool(found := _near(place)) + ", ".join(found)
     return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}){near}: `groupledger ingest` makes one"
 
 

@@ -108,7 +108,13 @@ def bound(text: str) -> tuple[Bound, bool]:
     try:
         return parse(text.strip())
     except Fault as fault:
-        raise Fault(fault.code, f"{fault.message}, or now, or how long before now: 90s, 15m, 24h, 7d, 2w") from None
+        raise _or_else(fault, "or now, or how long before now: 90s, 15m, 24h, 7d, 2w") from None
+
+
+def _or_else(fault: Fault, words: str) -> Fault:
+    """Return the fault with one more thing that was expected, before what it got."""
+    expected, got, text = fault.message.partition("; got ")
+    return Fault(fault.code, f"{expected}, {words}{got}{text}")
 
 
 def point(text: str) -> tuple[Point, bool]:
@@ -119,7 +125,7 @@ def point(text: str) -> tuple[Point, bool]:
     try:
         return bound(text)
     except Fault as fault:
-        raise Fault(fault.code, f"{fault.message}, or a generation: 12") from None
+        raise _or_else(fault, "or a generation: 12") from None
 
 
 def placed(of: Bound, now: datetime) -> datetime:
