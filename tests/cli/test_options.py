@@ -25,11 +25,27 @@ def test_an_option_says_the_same_in_every_command():
     said = defaultdict(lambda: defaultdict(list))
     for words, command in COMMANDS.items():
         for option in command.params:
-            if isinstance(option, click.Option):
+            if isinstance(option, click.Option) and not option.hidden:
                 told = option.help, option.metavar, str(option.type.to_info_dict()), option.default, option.multiple
                 for name in (*option.opts, *option.secondary_opts):
                     said[name][told, option.name, option.envvar].append(" ".join(words))
     assert {name: dict(forms) for name, forms in said.items() if len(forms) > 1} == {}
+
+
+def test_what_scripts_of_earlier_versions_say_is_still_understood():
+    hidden = {
+        name
+        for command in COMMANDS.values()
+        for each in command.params
+        if getattr(each, "hidden", False)
+        for name in each.opts
+    }
+    assert hidden == {"--last", "--from", "--to"}
+    done = [
+        CliRunner().invoke(main, ["plan-migration", *words, "--client", "kafkajs=2", "--json"]).stdout
+        for words in (["--from", "range", "--to", "sticky"], ["--listed", "range", "--assignor", "sticky"])
+    ]
+    assert done[0] == done[1] != ""
 
 
 def test_a_group_is_an_argument_and_an_option_wherever_one_is_taken():
@@ -74,7 +90,7 @@ def test_a_command_is_found_by_another_name():
     ("words", "said"),
     [
         (["timeline", "--from", "1h"], "No such option: --from. Did you mean --since?"),
-        (["plan-migration", "--to", "sticky"], "Did you mean --assignor?"),
+        (["plan-migration", "--asignor", "sticky"], "Did you mean --assignor?"),
         (["explain", "g", "--until", "1h"], "that is an option of timeline, "),
         (["show", "--limt", "3"], "Did you mean --limit?"),
         (["replay", "--verify", "run"], "No such option: --verify; that is a command: verify"),
