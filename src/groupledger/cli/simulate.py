@@ -17,6 +17,7 @@ from groupledger.cli.exits import Exit
 from groupledger.cli.options import (
     custom_assignors,
     takes_cluster_name,
+    takes_html,
     takes_json,
     takes_ledger,
     takes_listener,
@@ -80,9 +81,7 @@ def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option("--summary", is_flag=True, help="One line per script: its costs.")
     @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
     @click.option("--from-ms", type=click.IntRange(0), default=0, help=f"{TO_COMPARE}: count events from this time on.")
-    @click.option(
-        "--html", type=click.Path(path_type=Path, dir_okay=False), help=f"{TO_COMPARE}: write a page of timelines."
-    )
+    @takes_html
     @functools.wraps(command)
     def run(
         output: Output,

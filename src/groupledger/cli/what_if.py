@@ -18,6 +18,7 @@ from groupledger.cli.options import (
     takes_config,
     takes_generation,
     takes_group,
+    takes_html,
     takes_limit,
     takes_wide,
 )
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
 )
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page: before and after.")
+@takes_html
 @click.option("--rows", metavar="FOLDER", help="With --grid: write who has what, a row a group and cell.")
 @takes_cluster_name
 @takes_limit
