@@ -65,6 +65,7 @@ CODE_RUN_BY = {
     "test_the_tutorial_prints_and_draws_what_it_shows_without_spark",
     ("guides/use/your-spark-job.md", "python"): "tests/docs/test_dataframes.py::test_the_guide_prints_what_it_shows",
     ("guides/use/notebook.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
+    ("guides/decide/what-if.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
     ("guides/decide/simulate-a-group.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",
     ("guides/decide/simulate-a-group.md", "json"): "tests/cli/test_simulate.py::"
     "test_the_scripts_of_the_page_are_some_and_its_table_has_every_event",

@@ -113,7 +113,8 @@ def test_the_code_of_the_pages_runs(place):
     readme = next(
         code for code in blocks((ROOT / "README.md").read_text(encoding="utf-8"), "python") if "gl.open" in code
     )
-    pages = (PAGE, ROOT / "docs" / "start" / "tutorial-notebook.md")
+    docs = ROOT / "docs"
+    pages = (PAGE, docs / "start" / "tutorial-notebook.md", docs / "guides" / "decide" / "what-if.md")
     for code in (*("".join(blocks(page.read_text(encoding="utf-8"), "python")) for page in pages), readme):
         assert DEMO_LEDGER in code
         exec(compile(code.replace(DEMO_LEDGER, place), "page", "exec"), {})  # noqa: S102 - the documents' own examples

@@ -262,6 +262,9 @@ takes_assignor = click.option(
     metavar="NAME",
     help="An assignor: its name, its Java class, or MODULE:FUNCTION.",
 )
+takes_html = click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with pictures to this file."
+)
 takes_scenario = click.option("--scenario", metavar="NAME", help="The results of `assign` or `replay` by this name.")
 takes_html = click.option(
     "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with the picture."
