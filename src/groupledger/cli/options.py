@@ -263,12 +263,9 @@ takes_assignor = click.option(
     help="An assignor: its name, its Java class, or MODULE:FUNCTION.",
 )
 takes_html = click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with pictures to this file."
+    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with pictures."
 )
 takes_scenario = click.option("--scenario", metavar="NAME", help="The results of `assign` or `replay` by this name.")
-takes_html = click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with the picture."
-)
 takes_listener = click.option(
     "--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print what it did."
 )

@@ -22,7 +22,7 @@ class AssignorInfo(NamedTuple):
     """An assignor: where it can be used, and whose it is."""
 
     name: str
-    library: str | None  # whose assignor it is; None: of a KIP that no client has
+    library: str | None  # whose assignor it is; None: no library ships it
     cooperative: bool | None  # members keep what they own while they rejoin; None: a coordinator or a library decides
     java_class: str | None
     anywhere: bool  # in `assign`, `simulate` and what-ifs; False: in `solve` alone

@@ -1,4 +1,4 @@
-"""List for list what Kafka answers, in the interpreter and compiled; a sample by default, all 4,960 under `parity`."""
+"""List for list what Kafka answers to all recorded groups, interpreted and compiled; `make parity` draws more."""
 
 from __future__ import annotations
 

@@ -258,6 +258,16 @@ def test_balanced_topics_are_skipped_unless_a_partition_may_return(monkeypatch, 
     assert looked == asked
 
 
+@pytest.mark.parametrize(("generations", "noted"), [((5, 1, 2), 2), ((5, 2, 1), 1), ((5, 2, 2), 2)])
+def test_of_older_claims_to_a_partition_the_latest_counts_and_of_equal_ones_the_first_walked(generations, noted):
+    """One partition that three members claim, the last one walked first; the first member's claim is of now."""
+    group: Any = SimpleNamespace(topics=1, claim_start=[0, 1, 2, 3], claim_topic=[0, 0, 0], claim_partition=[0, 0, 0])
+    claims: Any = SimpleNamespace(base=[0, 1], phantom=[], generation=generations, max_generation=5)
+    holdings: Any = SimpleNamespace(previous=[NONE], walk=[2, 1, 0], member_at=[0, 1, 2], total=1)
+    general._note_previous(group, claims, holdings)
+    assert holdings.previous == [noted]
+
+
 @pytest.mark.parametrize(("subscribed", "active", "strict"), [(True, True, 0), (False, True, 1), (True, False, 1)])
 def test_an_older_claim_of_a_member_that_cannot_have_the_partition_makes_a_group_strict(
     monkeypatch, subscribed, active, strict

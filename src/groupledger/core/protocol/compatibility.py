@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
-from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA
+from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA, RECORDS
 from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, UserDataForm, decode_user_data
 
@@ -52,7 +52,8 @@ TABLE = (
     Support("RoundRobinAssigner", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "KafkaJS's"),
     Support("rack-affinity", 0, (EAGER,), ByteCode.BEFORE_KIP_429, "kafka-go's"),
 )
-SUPPORTED = {row.assignor: row.protocols for row in TABLE}
+SUPPORTED = {each.name: each.protocols for each in RECORDS} | {row.assignor: row.protocols for row in TABLE}
+"""The table's protocols; of an assignor that stands in the registry alone, those of its record."""
 
 
 class Hand(NamedTuple):

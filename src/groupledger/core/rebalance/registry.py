@@ -32,7 +32,7 @@ class ClaimsRead(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssignorRecord:
-    """One assignor: its rebalance protocols, and the client library that ships it (None: only in a KIP).
+    """One assignor: its rebalance protocols, and the client library that ships it (None: no library does).
 
     `function`: its file in `core.assignors` and its function there, of a `GroupBatch`, which answers with an
     `AssignmentBatch`.

@@ -17,7 +17,7 @@ from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
-from groupledger.core.rebalance.registry import STREAM_JOIN, called
+from groupledger.core.rebalance.registry import RECORDS, STREAM_JOIN, ClaimsRead, called
 from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, decode_user_data, taken
 
@@ -54,6 +54,7 @@ OF_SERVER = _Keys(
 _REPORTS = ("transferring", "is_sticky")
 _SAID, _REMEMBERED = ("owned", "generation", "user_data"), ("user_data",)
 _OF_CLIENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **{each.name: (_REPORTS, _SAID if each.claims is not ClaimsRead.NOWHERE else ()) for each in RECORDS},
     "range": (("racks", *_REPORTS), ("instance_id", "rack")),
     "roundrobin": (_REPORTS, ("instance_id",)),
     "sticky": (("racks", *_REPORTS), (*_SAID, "rack")),
