@@ -91,6 +91,16 @@ def test_each_cluster_is_known_by_itself(written):
     )
 
 
+def test_a_length_of_time_counts_back_from_now_of_the_cluster_that_was_asked_for(written):
+    """Another cluster is known further: an audit of the last minutes of this one must not look behind its end."""
+    reader = written(**rows([read_to(dev=at(12), eu=at(50))], STUCK, History("x", cluster="eu").state(1, "m a:0,1")))
+    asked = RequestedScope(cluster="dev", since=timedelta(minutes=11))
+    assert [each.code for each in audit(reader, asked).found] == ["UNOWNED"]
+    assert audit(reader, asked).scope.since == at(1)
+    [group] = gauges(reader, asked).groups
+    assert (group.rebalances, group.unowned) == (2, 1)
+
+
 def test_a_ledger_of_an_earlier_release_is_known_as_far_as_its_records_and_says_so(written):
     reader = written(**rows([]))
     assert newest(reader) == at(2)

@@ -58,9 +58,9 @@ def test_a_ledger_near_the_one_that_is_not_there_is_named(here, name):
     asked = name.format(here=here)
     done = CliRunner().invoke(main, ["show", "--ledger", asked])
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-    assert f"there is no ledger at {asked} (no table runs); ledgers nearby: " in done.stderr
+    assert f"there is no ledger at {asked} (no table runs): --ledger " in done.stderr
     assert "build/pay-ledger" in done.stderr
-    with pytest.raises(gl.Fault, match=r"ledgers nearby: .*build/pay-ledger"):
+    with pytest.raises(gl.Fault, match=r"--ledger .*build/pay-ledger"):
         gl.open(asked)
 
 

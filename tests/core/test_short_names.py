@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.core.text import common_start, shortened
+from groupledger.core.text import common_start, shortened, without_middle
 
 ONE = "app-3f2504e0-4f89-11d3-9a0c-0305e82c3301"
 OTHER = "app-3f2504e0-4f89-11d3-9a0c-0305e82c3302"
@@ -16,7 +16,7 @@ OTHER = "app-3f2504e0-4f89-11d3-9a0c-0305e82c3302"
         ([ONE, "app-3f2504e0"], [ONE, "app-3f2504e0"]),
         ([ONE, ONE], ["app-3f2504e0"] * 2),
         (["0ugiZrgkSTeEHHlG7DZQWg", ""], ["0ugiZrgkSTeEHHlG7DZQWg", ""]),
-        ([ONE + "\n"], [ONE + "\n"]),
+        ([ONE + "\n"], [without_middle(ONE + "\n")]),
     ],
 )
 def test_a_name_is_cut_where_it_stays_the_only_one(names, short):

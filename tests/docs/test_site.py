@@ -111,7 +111,7 @@ def test_a_code_that_a_row_is_rejected_with_is_declared(place):
     path = SOURCE / place
     files = [path] if path.is_file() else path.glob("[!_]*.py")
     found = {match[1] for file in files for text in _texts(file) if (match := CODE.match(text))}
-    declared = {*LineCode, *SnapshotCode, *GroupCode, *RecordStandsCode}
+    declared = {*LineCode, *SnapshotCode, *GroupCode, *RecordStandsCode, *ScenarioCode}
     assert found - NO_CODE_OF_A_ROW - declared == set()
     assert found & set(WHO_REJECTS[place])
 

@@ -26,6 +26,7 @@ JOBS = [
     ("assign --run-id computed", 0, {"status": "done"}),
     ("callbacks", 0, {}),
     ("replay --assignor range", 0, {"assignor": "range"}),
+    ("replay --assignor range --commit", 0, {"assignor": "range"}),
     ("verify computed", 0, {"status": "done", "same": True}),
     (f"rehearse storm --listener {listeners}:Committing", 0, {"errors": []}),
     (f"rehearse storm --listener {listeners}:Greedy", 4, {}),

@@ -44,7 +44,7 @@ def test_nothing_is_written_and_what_is_said_is_what_a_commit_gives(space, tmp_p
     assert committed == answer
     then, was = answer["replayed"], answer["happened"]
     said = f"range: {then['revoked']} partitions given up instead of {was['revoked']}; "
-    assert f"{said}{then['gained']} handed over instead of {was['gained']}" in (tmp_path / "page.html").read_text()
+    assert f"{said}{then['gained']} handed over instead of {was['gained']}; " in (tmp_path / "page.html").read_text()
 
 
 def test_a_notebook_says_and_draws_the_same(space):

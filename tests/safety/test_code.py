@@ -23,6 +23,7 @@ IMPORTS_BY_NAME = {
     "core/faults.py": "names from a configuration or a command line",
     "core/custom/child.py": "a name from a configuration or a command line, in the process of custom code",
     "core/arrays/kernels.py": "numba, by literals",
+    "core/assignors/__init__.py": "functions that the registry names",
     "listener/live.py": "client libraries, by literals",
 }
 WRITES_SQL = {"sinks/ledger_tables.py", "sinks/append.py", "sinks/location.py"} | {

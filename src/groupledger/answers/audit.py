@@ -38,7 +38,9 @@ from groupledger.answers.states import (
     states_of,
 )
 from groupledger.answers.unowned import PATIENCE, describe, unowned
+from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import (
+    BY_CODE,
     BY_RECORDED,
     CLAIM_DIFFERS,
     COPARTITION_BROKEN,
@@ -199,6 +201,12 @@ class Found:
     last: datetime | None
     evidence: str = field(metadata=shown("evidence", detail=True, place=1))
     snapshot_id: str | None
+
+    @property
+    def next_step(self) -> str:
+        """The command that shows more of the worst record, and the page about it."""
+        at = None if self.last is None else iso(self.last)
+        return BY_CODE[self.code].next_step(self.group_id, self.cluster_id, self.snapshot_id, at)
 
     @property
     @computed(WHEN)

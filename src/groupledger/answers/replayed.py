@@ -114,7 +114,8 @@ class Replayed(_BothCourses):
         """What the assignor would have saved, in one line."""
         was, then = self.happened, self.replayed
         given_up = f"{numbered(then.revoked, 'partition')} given up instead of {was.revoked:,}"
-        return f"{self.assignor}: {given_up}; {then.gained:,} handed over instead of {was.gained:,}"
+        again = f"{then.follow_ups:,} need a second rebalance instead of {was.follow_ups:,}"
+        return f"{self.assignor}: {given_up}; {then.gained:,} handed over instead of {was.gained:,}; {again}"
 
 
 def replayed(

@@ -424,9 +424,9 @@ def scope(reader: Reader, asked: RequestedScope) -> Scope:
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; BAD_PERIOD where nothing can lie between the two bounds.
     """
     everywhere = Scope(asked.cluster, asked.group, None, None, None)
-    newest = known(reader).newest
     if asked.cluster is not None:
         require_cluster(reader, asked.cluster)
+    newest = known(reader, asked.cluster).newest
     if asked.group is not None and not any_record(reader, everywhere):
         raise unknown_group(reader, asked.group, asked.cluster)
     since, until = (None if each is None else placed(each, newest or EPOCH) for each in (asked.since, asked.until))

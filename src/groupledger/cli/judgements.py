@@ -100,7 +100,7 @@ def print_audit(output: Output, answer: Audit, limit: int) -> None:
             output.line(f"- {each.group_id}: {each.evidence}{where}")
         if len(of_code) > limit:
             output.line(f"... and {numbered(len(of_code) - limit, 'more group')} (--limit)")
-        output.line(f"next: {BY_CODE[code].next_step(of_code[0].group_id, of_code[0].cluster_id)}")
+        output.line(f"next: {of_code[0].next_step}")
     for note in answer.notes:
         output.line()
         output.line(note)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.core.text import shortened, visible
-from groupledger.report.html.charts import ROOM, days, time_axis, top_of, whole_numbers
+from groupledger.report.html.charts import ROOM, days, label, time_axis, top_of, whole_numbers
+from groupledger.report.html.page_parts import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,8 @@ MOST_MEMBERS, MOST_PARTITIONS = 40, 80
 """Rows and columns that a person reads one by one."""
 ROW_INCHES, COLUMN_INCHES = 0.32, 0.3
 BARS_WIDTH = 9.0
-TITLE_WIDTH = 80
+LONG_NAME, LETTER_INCHES = 16, 0.08
+TITLE_WIDTH, LONGEST_TITLE = 80, 240
 """Characters of a title that stand beside one another on the narrowest plot."""
 
 
@@ -54,14 +56,15 @@ def draw(rebalance: Rebalance | WhatIf) -> Figure:
             f"\nwhat moves: {len(moved):,} of {len(places):,} partitions, {len(changed):,} of {len(members):,} members"
         )
         members, places = changed, moved
-    figure = _canvas(len(members) + 1, len(places))
+    longest = max((len(label(topic)) for topic, _ in places), default=0)
+    figure = _canvas(len(members) + 1, len(places), longest)
     upper, lower = figure.subplots(2, 1, sharex=True)
     grown = dict(getattr(rebalance, "grown_from", ()))  # partitions that are yet to be made have no owner to lack
     made = [number < grown.get(topic, number + 1) for topic, number in places]
     rows = [cells(move.held, move.assigned, places, GIVEN_UP) for move in members]
     _paint(upper, "before", members, rows, places, made)
     _paint(lower, "after", members, [cells(move.assigned, move.held, places, GAINED) for move in members], places)
-    labels = [f"{visible(topic)}-{partition}" for topic, partition in places]
+    labels = [f"{label(topic)}-{partition}" for topic, partition in places]
     lower.set_xticks([column + 0.5 for column in range(len(places))], labels, rotation=90, parse_math=False)
     figure.suptitle(f"{_title(rebalance)}{left}", fontsize=10, parse_math=False)
     _explain(figure, LEGEND)
@@ -124,7 +127,7 @@ def _draw_groups(title: str, every: Sequence[Any], panels: Mapping[str, Sequence
             rows = [row + (at - (len(of) - 1) / 2) * thick for row in range(len(groups))]
             bars = axes.barh(rows, numbers[: len(groups)], thick, color=colour, label=whose)
             axes.bar_label(bars, [f"{number:,}" for number in numbers[: len(groups)]], padding=2, fontsize=7)
-        axes.set_yticks(range(len(groups)), [names[group.group_id] for group in groups], parse_math=False)
+        axes.set_yticks(range(len(groups)), [label(names[group.group_id]) for group in groups], parse_math=False)
         axes.set_ylim(len(groups) - 0.5, -0.5)
         axes.tick_params(length=0, labelsize=8)
         axes.set_xlabel(words, fontsize=8)
@@ -136,7 +139,7 @@ def _draw_groups(title: str, every: Sequence[Any], panels: Mapping[str, Sequence
 
 
 def _title(rebalance: Rebalance | WhatIf) -> str:
-    return f"{textwrap.fill(visible(rebalance.title), TITLE_WIDTH)}\n{iso(rebalance.observed_at)}"
+    return f"{textwrap.fill(cut(visible(rebalance.title), LONGEST_TITLE), TITLE_WIDTH)}\n{iso(rebalance.observed_at)}"
 
 
 def _draw_bars(rebalance: Rebalance | WhatIf, changed: Sequence[MemberMove]) -> Figure:
@@ -177,11 +180,12 @@ def cells(
     return [(KEPT if place in stays else moved) if place in has else EMPTY for place in places]
 
 
-def _canvas(rows: int, columns: int) -> Figure:
+def _canvas(rows: int, columns: int, longest: int) -> Figure:
+    """Return a figure with room for squares, and for names of so many characters below them."""
     from matplotlib.figure import Figure
 
-    width = max(6.0, 2.6 + COLUMN_INCHES * columns)
-    height = max(3.2, 1.9 + 2 * ROW_INCHES * rows)
+    width = max(8.0 if longest > LONG_NAME else 6.0, 2.6 + COLUMN_INCHES * columns)
+    height = max(3.2, 1.9 + 2 * ROW_INCHES * rows) + LETTER_INCHES * max(0, longest - LONG_NAME)
     return Figure(figsize=(width, height), dpi=110, layout="constrained")
 
 
@@ -217,14 +221,14 @@ def _named(move: MemberMove) -> str:
 
 
 def _name(move: MemberMove, short: Mapping[str, str]) -> str:
-    name = visible(short[_named(move)])
+    name = label(short[_named(move)])
     return name if move.stays else f"{name} (left)"
 
 
 def _explain(figure: Figure, legend: Mapping[int, str]) -> None:
     from matplotlib.patches import Patch
 
-    patches = [Patch(color=COLOURS[code], label=label) for code, label in legend.items()]
+    patches = [Patch(color=COLOURS[code], label=words) for code, words in legend.items()]
     figure.legend(handles=patches, loc="outside lower center", ncols=len(patches), fontsize=8, frameon=False)
 
 

@@ -11,13 +11,15 @@ import enum
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.registry import JAVA, LIBRDKAFKA, RECORDS
-from groupledger.core.rebalance.step import Form
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, UserDataForm, decode_user_data
+
+if TYPE_CHECKING:
+    from groupledger.core.rebalance.step import Form
 
 EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
 
@@ -355,4 +357,6 @@ OF_LIBRARY = {
 
 def habits_of(library: str, form: Form) -> Habits:
     """Those of a client library in this form."""
+    from groupledger.core.rebalance.step import Form  # loads numpy, which an answer does not need
+
     return JAVAS if form is Form.KIP else OF_LIBRARY.get(library, JAVAS)

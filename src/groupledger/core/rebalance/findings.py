@@ -49,9 +49,14 @@ class Invariant:
     what: str
     recorded_as: str
 
-    def next_step(self, group_id: str, cluster_id: str) -> str:
-        """Return the command that shows more, for one group, and the page about it."""
+    def next_step(self, group_id: str, cluster_id: str, snapshot_id: str | None, at: str | None) -> str:
+        """Return the command that shows more of a finding, and the page about it: at its record, or at this time."""
         words, options = re.fullmatch(r"([a-z -]*?)((?: --.*)?)", self.shown_by).groups()  # type: ignore[union-attr]
+        log, _, offset = (snapshot_id or "").rpartition("/")
+        if words == "explain" and log.startswith("log/") and offset.isdecimal():
+            options += f" --offset {offset}"
+        elif words in ("explain", "who") and at is not None:
+            options += f" --at {at}"
         named = f"{shlex.quote(group_id)}{options} --cluster {shlex.quote(cluster_id)}"
         return f"groupledger {words} {named} (docs/guides/investigate/{self.guide}.md)"
 

@@ -168,7 +168,7 @@ def _findings(facts: GroupFacts) -> Section:
             *row[2:-1],
             cut(each.evidence, LONGEST_SENTENCE),
             BY_CODE[each.code].what,
-            BY_CODE[each.code].next_step(each.group_id, each.cluster_id),
+            each.next_step,
         )
         for each, row in zip(facts.found, rows, strict=True)
     ]

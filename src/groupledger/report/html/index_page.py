@@ -75,6 +75,9 @@ def _headline(of: Fleet) -> str:
     stuck = [each for each in of.gauges.groups if each.unowned]
     unknown = sum(each.unowned is None and each.members > 0 for each in of.gauges.groups)
     more = f" Of {numbered(unknown, 'group')} it is not known." if unknown else ""
+    empty = sum(not each.members for each in of.gauges.groups)
+    if empty:
+        more += f" {empty:,} of {numbered(len(of.gauges.groups), 'group')} without members: nobody reads for them."
     if stuck:
         have = "has" if len(stuck) == 1 else "have"
         number = numbered(sum(each.unowned or 0 for each in stuck), "partition")
@@ -104,7 +107,7 @@ def _codes(of: Fleet, pages: Pages) -> Iterable[tuple[Severity, Section]]:
         shown = some(rows, heads, MOST_OF_A_CODE, elsewhere)
         records = numbered(sum(each.records for each in of_code), "record")
         brief = f"{numbered(len(of_code), 'group')}, {records}: {BY_CODE[code].what}"
-        step = f"Next: {BY_CODE[code].next_step(of_code[0].group_id, of_code[0].cluster_id)}"
+        step = f"Next: {of_code[0].next_step}"
         yield severity, Section(code, brief, lines=(step,), tables=(shown,))
 
 
