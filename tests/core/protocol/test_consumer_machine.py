@@ -15,8 +15,8 @@ from groupledger.core.protocol.consumer import Callback
 from tests.core.protocol.drawn_consumer_groups import History
 
 HISTORIES = int(os.environ.get("GROUPLEDGER_MACHINE_RUNS", "80"))
-NEVER_DRAWN = {e.FreezeMetadata, e.RefreshMetadata, e.MissTopic, e.LoseAssignment, e.Hang, e.CutOff}
-"""What a coordinated group without times knows nothing of."""
+NEVER_DRAWN = {e.FreezeMetadata, e.RefreshMetadata, e.MissTopic, e.LoseAssignment, e.Hang, e.CutOff, e.RenameProcess}
+"""What a coordinated group without times knows nothing of; and what `test_renaming` plays."""
 EVENTS = 30
 CHUNKS = 12
 

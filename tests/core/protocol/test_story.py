@@ -54,7 +54,7 @@ def test_a_setting_of_a_consumer_group_is_at_most_kafkas_largest_int():
 def test_every_event_has_a_name():
     assert set(EVENTS) == {
         *("join", "leave", "crash", "pause", "resume", "expire", "restart", "subscribe", "set-partitions"),
-        *("hang", "cut-off", "wait"),
+        *("hang", "cut-off", "wait", "rename-process"),
         *("delete-topic", "freeze-metadata", "refresh-metadata", "miss-assignment", "miss-topic", "lose-assignment"),
     }
 

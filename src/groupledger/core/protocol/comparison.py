@@ -248,9 +248,9 @@ def is_seated(event: e.Event) -> bool:
 
 
 def spoken(event: e.Event) -> str:
-    """`restart a`, `set-partitions orders`."""
+    """`restart a`, `rename-process a b`, `set-partitions orders`."""
     of = getattr(event, "member", None) or getattr(event, "topic", None)
-    return " ".join(filter(None, (NAMES[type(event)], of)))
+    return " ".join(filter(None, (NAMES[type(event)], of, getattr(event, "to", None))))
 
 
 def failure_of(settled: Settlement) -> str | None:

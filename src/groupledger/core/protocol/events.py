@@ -56,6 +56,7 @@ class PlayedGroup(ABC):
     __slots__ = ()
     processes: Mapping[str, Any]  # by name
     ended: Mapping[str, Join]  # how each that ended would start again
+    times: Any
 
     def apply(self, event: Event) -> Any:
         """Do what an event does. What comes to a process while it closes waits until it has, if it may come then."""
@@ -120,8 +121,8 @@ class PlayedGroup(ABC):
         """End the session of a process that is gone or paused."""
 
     @abstractmethod
-    def restart(self, process: Any, *, together: bool) -> Any:
-        """Close a process that runs, and start it again."""
+    def restart(self, process: Any, settings: Join, *, at_once: bool) -> Any:
+        """Close a process that runs, and start another one: when it has closed, or when the group has settled."""
 
     @abstractmethod
     def subscribe(self, process: Any, topics: tuple[str, ...], *, known: bool) -> None:
@@ -308,12 +309,30 @@ class Restart(MemberEvent):
         """Close it and start it; one that stands still is killed."""
         process = group.processes.get(self.member)
         if process is not None and process.runs:
-            return group.restart(process, together=self.together)
+            return group.restart(process, process.settings_now, at_once=self.together)
         if process is not None and process.alive:
             group.crash(process)
         if self.member not in group.ended:
             raise Fault(BAD_EVENT, f"there is no process {self.member!r} to restart; expected one that joined")
         return group.join(group.ended[self.member])
+
+
+@dataclass(frozen=True, slots=True)
+class RenameProcess(MemberEvent):
+    """A process closes and starts again at once under another name, as a pod does in a new deployment.
+
+    It keeps its subscription, its configuration and, unless the script states some for the new name, its times.
+    """
+
+    to: str
+
+    def apply(self, group: PlayedGroup) -> Any:
+        """Close it and start it, if no process that runs has the name."""
+        process = group.running(self.member, "be renamed")
+        group.require_new(self.to)
+        if group.times is not None:
+            group.times = replace(group.times, of={self.to: group.times.member(self.member), **group.times.of})
+        return group.restart(process, replace(process.settings_now, member=self.to), at_once=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -364,6 +364,8 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         self.set_clocks(process.clock_ms)  # it leaves once its callback has returned
         if process.settings.group_instance_id is None:
             self._unseat(process)
+        for act in process.afterwards:
+            act()
 
     def crash(self, process: RoundsProcess) -> None:
         """End a process, which keeps its seat."""
@@ -404,13 +406,9 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         if not process.alive:
             del self.processes[process.name]
 
-    def restart(self, process: RoundsProcess, *, together: bool) -> None:
-        """Close a process, and start it once the group has settled without it; if `together`, at once."""
-        self.leave(process)
-        if process.name in self.processes or together:
-            self.join(self.ended[process.name])
-        else:
-            self.returning = self.ended[process.name]
+    def restart(self, process: RoundsProcess, settings: e.Join, *, at_once: bool) -> None:
+        """Start a static member at once in any case: the group does not settle without it."""
+        ClassicGroup.restart(self, process, settings, at_once=at_once or process.instance_id is not None)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic, which applications forget."""

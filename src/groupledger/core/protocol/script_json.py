@@ -122,6 +122,8 @@ def _stand_ins(settlements: Iterable[Settlement]) -> list[str]:
     for settled in settlements:
         if isinstance(settled.event, e.Join):
             library[settled.event.member] = settled.event.library
+        elif isinstance(settled.event, e.RenameProcess):
+            library[settled.event.to] = library.get(settled.event.member, JAVA)
         for took in settled.rounds:
             note = stand_in(library.get(took.leader or "", JAVA), took.assignor or "")
             found |= {} if note is None else {note: None}
@@ -144,7 +146,7 @@ def read_line(line: str) -> tuple[Any, Script | Fault]:
 
 
 def read_script(found: Mapping[str, Any]) -> Script:
-    """FieldReader the script of a JSON object; raise Fault("BAD_SCRIPT"), which names the place."""
+    """Read the script of a JSON object; raise Fault("BAD_SCRIPT"), which names the place."""
     for key in found:
         require_one_of(key, KEYS, "a key")
     topics = found.get("topics")
@@ -379,7 +381,7 @@ SEAT_KEYS = ("member_id", "assigned", "claimed", "claimed_generation", "leads")
 
 
 def read_seat(found: Any, place: str) -> e.RecordedSeat:
-    """FieldReader a seat. Raises Fault("BAD_SCRIPT"), which says where it is wrong."""
+    """Read a seat. Raises Fault("BAD_SCRIPT"), which says where it is wrong."""
     require(isinstance(found, dict), place, found, "an object")
     for key in found:
         require_one_of(key, SEAT_KEYS, f"a key of {place}")

@@ -341,6 +341,7 @@ class SimulatedProcess(ABC):
     commits_next_ms: int = 0
     put_off_ms: int = 0
     stopped_ms: int = 0
+    afterwards: list[Callable[[], Any]] = field(default_factory=list)  # once it has closed
 
     @property
     def name(self) -> str:
@@ -510,7 +511,7 @@ class SimulatedGroup(PlayedGroup, Generic[P]):
     settled_ms: int = 0  # when the last event had settled
     refused: str | None = None
     failure: str | None = None
-    overlaps: bool = False  # events come before the last one has settled, in a group that its coordinator assigns
+    overlaps: bool = False  # events come before the last one has settled
     nobody_since: dict[TopicPartition, int] = field(default_factory=dict)
 
     def carry_on_from(self, before: AnyGroup) -> None:
@@ -550,6 +551,14 @@ class SimulatedGroup(PlayedGroup, Generic[P]):
         """Return the owner of each partition, of those that run and are members."""
         seated = (each for each in self.processes.values() if self.is_seated(each))
         return dict(sorted((partition, each.name) for each in seated for partition in self.consumed(each)))
+
+    def restart(self, process: P, settings: Join, *, at_once: bool) -> Any:
+        """Close a process, and start another one: when it has closed, or once the group has settled without it."""
+        if at_once or self.overlaps:
+            process.afterwards.append(partial(self.join, settings))
+        else:
+            self.returning = settings
+        return self.leave(process)
 
     def begin(self, process: P) -> None:
         """Give a process that starts its times and its application."""

@@ -109,13 +109,6 @@ class _Quota:
             self.tasks -= seat.count
 
 
-class _Missing(NamedTuple):
-    """A standby task that still lacks replicas."""
-
-    task: Task
-    replicas: int
-
-
 class _Work:
     """One assignment under way."""
 
@@ -209,14 +202,14 @@ class _Work:
 
     def assign_standby(self) -> None:
         """Assign the standby tasks of every stateful one, as many as there are processes for."""
-        missing = []
+        missing = list[tuple[Task, int]]()
         for task in reversed(self.stateful):
             kept = 0
             while kept < self.group.standby_replicas and self._keep_standby(task):
                 kept += 1
-            missing.append(_Missing(task, self.group.standby_replicas - kept))
+            missing.append((task, self.group.standby_replicas - kept))
         queue = JavaHeap(lambda process: process.load, self.processes)
-        for task, replicas in sorted(missing, key=lambda each: self._by_subtopology(each.task), reverse=True):
+        for task, replicas in sorted(missing, key=lambda each: self._by_subtopology(each[0]), reverse=True):
             for _ in range(replicas):
                 if not self._give_standby(queue, task):
                     break

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NoReturn
 
 from groupledger.core.custom.custom_group import TopicPartition
@@ -44,7 +43,10 @@ class PlayedConsumerGroup(CoordinatedGroup):
             self.join(settings)
 
     def join(self, settings: e.Join) -> None:
-        """Start a process, which subscribes and speaks to the coordinator at once."""
+        """Start a process, which subscribes and speaks to the coordinator at once, or once the group is classic."""
+        if self.is_classic:  # since the process closed in whose place it starts
+            self.returning = settings
+            return
         self.require_new(settings.member)
         e.require_topic_names(settings.topics)
         self.processes.pop(settings.member, None)
@@ -170,15 +172,6 @@ class PlayedConsumerGroup(CoordinatedGroup):
         self.skip_to(max(self.clock_ms, self.group.deadline(member_id)))
         while (over := self.silent_time_out()) is not None and over[0] <= self.clock_ms:
             self.time_out(over[1])
-
-    def restart(self, process: Process, *, together: bool) -> None:
-        """Close a process, and start it once the group has settled without it, or, where events overlap, at once."""
-        self.leave(process)
-        settings = process.settings_now
-        if self.overlaps:
-            process.afterwards.append(partial(self.join, settings))
-        else:
-            self.returning = settings
 
     def subscribe(self, process: Process, topics: tuple[str, ...], *, known: bool) -> None:
         """Subscribe to other topics; the coordinator learns of it with the next heartbeat, or the next JoinGroup.

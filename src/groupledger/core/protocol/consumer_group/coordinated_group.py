@@ -107,7 +107,6 @@ class Process(SimulatedProcess):
     next_send_ms: int = 0
     suspended: list[tuple[EntryKind, Any]] = field(default_factory=list)
     leaves: bool = False
-    afterwards: list[Callable[[], None]] = field(default_factory=list)  # once it has closed
 
     @property
     def member_id(self) -> str | None:
@@ -348,13 +347,9 @@ class CoordinatedGroup(SimulatedGroup[Process]):
     def _is_settled(self, process: Process) -> bool:
         if process.hung:
             return self._is_waiting(process)
-        if (
-            process.steps is not None
-            or process.closing
-            or process.pending_error
-            or process.hears_news
-            or process.resumes
-        ):
+        if process.steps is not None or process.closing or process.pending_error:
+            return False
+        if process.hears_news or process.resumes:
             return False
         if process.client is not None and (process.client.has_news or not process.client.reconciled):
             return False

@@ -9,7 +9,6 @@ from typing import Any
 
 from groupledger.core.assignors.server.server_group import TopicIdNumbers
 from groupledger.core.protocol import consumer as classic
-from groupledger.core.protocol import consumer as classic_client
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import Call, Callback, call
 from groupledger.core.protocol.consumer_group import coordinated_group as c
@@ -390,14 +389,14 @@ def heartbeat_during_call(group: ConsumerGroup, process: Process, now_ms: int) -
     if error is Refusal.REBALANCE_IN_PROGRESS:
         process.must_rejoin = True
     elif error is not None and error is not Refusal.FENCED_INSTANCE_ID:
-        process.pending_error = classic_client.Error(error)
+        process.pending_error = classic.Error(error)
 
 
 def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
     """JoinGroup and SyncGroup until the member need not join again."""
     while process.alive:
         play.commit(process)
-        joining = classic_client.join(classic_client.look(process.classic_consumer, play.group.topics.counts))
+        joining = classic.join(classic.look(process.classic_consumer, play.group.topics.counts))
         process.consumer = joining.consumer
         if not (yield from _called(process, joining.calls)):
             return
@@ -413,12 +412,12 @@ def join_steps(play: CoordinatedGroup, process: Process) -> Steps:
             play.refuse(process, answer.error, answer.message)
             return
         play.group.session_ms[member_id] = process.times.session_timeout_ms
-        process.consumer = classic_client.enter(process.consumer, member_id, answer.epoch, leads=False)
+        process.consumer = classic.enter(process.consumer, member_id, answer.epoch, leads=False)
         member = play.group.members[member_id]
         if play.group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
             yield RETRY_BACKOFF_MS
             continue
-        reaction = classic_client.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
+        reaction = classic.receive_assignment(process.consumer, play.group.topics.named(member.assigned))
         process.consumer = reaction.consumer
         if not (yield from _called(process, reaction.calls)):
             return

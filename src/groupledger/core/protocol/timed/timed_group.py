@@ -152,7 +152,6 @@ class TimedProcess(ClassicProcess):
     membership: Membership = Membership.UNJOINED
     must_rejoin: bool = True
     closing: bool = False
-    afterwards: list[Act] = field(default_factory=list)  # once it has closed
     view: PartitionCounts | None = None  # learnt of, and not looked at yet
     pending_error: Error | None = None
     joined: Joined | None = None
@@ -275,6 +274,7 @@ class TimedGroup(ClassicGroup[TimedProcess]):
     """
 
     times: Times
+    overlaps: bool = True
     agenda: Agenda = field(default_factory=Agenda)
     outages: Outages = field(default_factory=Outages)
     empty: bool = True  # EMPTY: the next generation waits for those who may come

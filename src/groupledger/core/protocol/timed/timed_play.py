@@ -93,12 +93,8 @@ def _learn(group: TimedGroup, process: TimedProcess) -> Program:
 def _fall(group: TimedGroup, process: TimedProcess) -> Program:
     reaction = c.fall_out(process.consumer, process.pending_error or c.Error.UNKNOWN_MEMBER_ID)
     process.consumer, process.pending_error, process.must_rejoin = reaction.consumer, None, True
-    process.membership, process.joined, process.received_assignment, process.new_id = (
-        Membership.UNJOINED,
-        None,
-        None,
-        None,
-    )
+    process.membership = Membership.UNJOINED
+    process.joined = process.received_assignment = process.new_id = None
     process.join_started_ms = group.now_ms if process.join_started_ms is None else process.join_started_ms
     yield from call(group, process, reaction.calls, group.begun + 1)
 
@@ -355,11 +351,6 @@ class PlayedTimedGroup(TimedGroup):
     def expire(self, name: str) -> None:
         """Refuse it: a clock ends sessions."""
         raise no_expiry(name)
-
-    def restart(self, process: TimedProcess, *, together: bool) -> AskingPlans | None:
-        """Close a process, and start it when it has closed."""
-        process.afterwards.append(lambda: self.join(self.ended[process.name]))
-        return self.leave(process)
 
 
 def no_expiry(name: str) -> Fault:
