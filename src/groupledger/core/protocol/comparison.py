@@ -148,9 +148,9 @@ def compare(
     *,
     timeline: bool = False,
 ) -> tuple[ComparedScript, ...]:
-    """Play every script under every variant. One that cannot be played so has an error, and the others go on.
+    """Play every script under every variant. One that cannot be played so has an error, and the others continue.
 
-    `timeline`: tell who consumed what when, too.
+    `timeline`: add who consumed what when.
     """
     asked: list[Script | Fault] = []
     for _, script in scripts:

@@ -25,7 +25,7 @@ EAGER, COOPERATIVE = Protocol.EAGER, Protocol.COOPERATIVE
 
 
 class ByteCode(enum.IntEnum):
-    """The client library a process runs, as far as the protocol can tell; the value is its subscription version."""
+    """The client library a process runs, as far as the protocol shows; the value is its subscription version."""
 
     BEFORE_KIP_429 = 0  # topics and user data: can neither say nor read who owns what
     KIP_429 = 1  # says what it owns

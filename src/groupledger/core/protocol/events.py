@@ -236,7 +236,7 @@ class Join(MemberEvent):
 
 @dataclass(frozen=True, slots=True)
 class Leave(MemberEvent):
-    """A process closes its consumer. A static member does not tell the coordinator, which waits for its session."""
+    """A process closes its consumer. A static member sends nothing, and the coordinator waits for its session."""
 
     def apply(self, group: PlayedGroup) -> Any:
         """Close it."""
@@ -263,7 +263,7 @@ class Pause(MemberEvent):
 
 @dataclass(frozen=True, slots=True)
 class Hang(MemberEvent):
-    """A process no longer polls, and its heartbeats go on; only where the group has times."""
+    """A process no longer polls, and still sends heartbeats; only where the group has times."""
 
     def apply(self, group: PlayedGroup) -> Any:
         """Halt its polls."""

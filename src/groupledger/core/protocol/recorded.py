@@ -24,7 +24,7 @@ from groupledger.core.protocol.consumer import NOTHING, Call, Callback, Partitio
 from groupledger.core.rebalance.step import Form
 
 REMEMBERING = frozenset({"sticky"})
-"""Assignors whose members tell what they remember; it was revoked before they joined."""
+"""Assignors whose members state what they remember; it was revoked before they joined."""
 
 
 CLASSIC, CONSUMER = "classic", "consumer"
@@ -326,7 +326,7 @@ class OffsetVerdict(StrEnum):
 
 
 class OffsetJudgement(NamedTuple):
-    """`read_twice` and `never_read`: records, as far as offsets tell; None: they do not."""
+    """`read_twice` and `never_read`: records, as far as offsets show; None: they do not."""
 
     verdict: OffsetVerdict
     read_twice: int | None = None

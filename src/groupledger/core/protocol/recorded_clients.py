@@ -97,22 +97,18 @@ def _client(
     if not likely:
         return None
     topics = row.topics if row.topics is not None else snapshot.shared_topics or ()
+    # Java writes one version whatever the assignor; of the others a low one does not say that they are old.
+    version = row.subscription_version if likely[0] == "java" else None
+    code = ByteCode.KIP_792 if version is None else ByteCode(min(version, ByteCode.KIP_792))
     return GroupClient(
         name,
         (snapshot.assignor or "",),
         topics,
         likely[0],
-        _byte_code(likely[0], row.subscription_version),
+        code,
         row.group_instance_id,
         perhaps=tuple(likely[1:]),
     )
-
-
-def _byte_code(library: str, version: int | None) -> ByteCode:
-    """Java writes one version whatever the assignor; of the others a low one does not say that they are old."""
-    if library != "java" or version is None:
-        return ByteCode.KIP_792
-    return ByteCode(min(version, ByteCode.KIP_792))
 
 
 # Members of a recorded group as a script has them before its first event: what each holds, in which generation.
@@ -135,7 +131,7 @@ class GroupStart(NamedTuple):
 def recorded_start(snapshots: Sequence[GroupSnapshotRow], members: Sequence[MemberSnapshotRow]) -> GroupStart:
     """Return the last state of a group, of all its snapshots in order; an empty group has no members to seat.
 
-    Raises Fault: CANNOT_START for a state that the record does not tell in full, and as `recorded_group`.
+    Raises Fault: CANNOT_START for a state that the record does not have in full, and as `recorded_group`.
     """
     last = snapshots[-1]
     number = last.generation if last.group_type != CONSUMER else last.group_epoch
@@ -183,7 +179,7 @@ def _consumer_members(snapshot: GroupSnapshotRow, rows: Sequence[MemberSnapshotR
 
 
 def _require_stable(snapshot: GroupSnapshotRow, rows: Iterable[MemberSnapshotRow]) -> None:
-    """Raise Fault("CANNOT_START") for a consumer group whose record does not tell what comes next."""
+    """Raise Fault("CANNOT_START") for a consumer group whose record does not show what comes next."""
     got = f"group {snapshot.group_id!r} is at group epoch {snapshot.group_epoch}"
     if not snapshot.complete or snapshot.state != "Stable":
         expected = "a stable one: timers and what members last sent are not in the log"
@@ -196,7 +192,7 @@ def _require_stable(snapshot: GroupSnapshotRow, rows: Iterable[MemberSnapshotRow
 
 
 def _partitions(row: MemberSnapshotRow, found: Assignment | None, what: str) -> tuple[TopicPartition, ...]:
-    """Return partitions by name. Raises Fault("CANNOT_START") where the record does not tell them."""
+    """Return partitions by name. Raises Fault("CANNOT_START") where the record does not have them."""
     if found is None:
         raise Fault(CANNOT_START, f"the record of member {row.member_id!r} has no {what} that can be read")
     unnamed = next((topic_id for topic_id, name, _ in found if name is None), None)

@@ -89,7 +89,7 @@ class Cycle(NamedTuple):
 
 
 class DoubleOwner(NamedTuple):
-    """A partition that two processes consumed at the same time; `until_ms` is None where they go on doing so.
+    """A partition that two processes consumed at the same time; `until_ms` is None where they still do.
 
     From the moment at which the second one had taken it to the one at which either had given it up: its callback had
     returned, or it ended or stood still. `members` in the order in which they took it.

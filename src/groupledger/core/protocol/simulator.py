@@ -73,7 +73,7 @@ def simulate(
 def simulate_all(
     scripts: Iterable[Script], custom: Mapping[str, CustomAssignor] | None = None
 ) -> list[list[Settlement] | Fault]:
-    """One result for each script, in order; a script that cannot be played is a Fault, and the others go on."""
+    """One result for each script, in order; a script that cannot be played is a Fault, and the others continue."""
     known = by_every_name(custom or {}, ASSIGNORS)
     results: dict[int, list[Settlement] | Fault] = {}
     playing = {place: play(script, known) for place, script in enumerate(scripts)}

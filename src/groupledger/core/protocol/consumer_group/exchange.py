@@ -459,7 +459,7 @@ def begin_call(play: CoordinatedGroup, process: Process, made: Call) -> None:
 
 
 def takes_time(play: CoordinatedGroup, process: Process) -> bool:
-    """Let a call go on until it spends time (True) or returns (False)."""
+    """Continue a call until it spends time (True) or returns (False)."""
     spent_ms = next((ms for ms in process.turns or () if ms), None)
     if spent_ms is not None:
         play.put(process, EntryKind.RETURN, spent_ms)

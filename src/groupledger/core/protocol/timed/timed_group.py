@@ -377,7 +377,7 @@ class TimedGroup(ClassicGroup[TimedProcess]):
         return self.go_on(process)
 
     def go_on(self, process: TimedProcess) -> AskingPlans:
-        """Let a process go on with what it does, until it has to wait or is done."""
+        """Let a process continue with what it does, until it has to wait or is done."""
         process.program_due, answer = None, None
         while process.program is not None:
             try:
