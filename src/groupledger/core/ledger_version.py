@@ -35,9 +35,9 @@ def version_problem(place: str, got: int) -> tuple[str, str] | None:
 def no_ledger(place: str, table: str) -> tuple[str, str]:
     """Return the code and message for a ledger in which a table is missing."""
     found = _near(place)
-    do = f"--ledger {found[0]} names one nearby" if found else "`groupledger ingest` makes one"
     more = f" (others: {', '.join(found[1:])})" if len(found) > 1 else ""
-    return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): {do}{more}"
+    near = f"--ledger {found[0]} names one nearby{more}; " if found else ""
+    return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): {near}`groupledger ingest` makes one"
 
 
 _LOOKED_AT, _NAMED = 1_000, 3
