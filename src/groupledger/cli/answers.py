@@ -11,6 +11,7 @@ from groupledger.answers.scope import NO_RECORD
 from groupledger.answers.spoken import numbered
 from groupledger.cli.output import plain, room
 from groupledger.core.moments import clock, iso
+from groupledger.core.rebalance.findings import audited
 from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None,
             said = in_words(result.attribution, result.attributed_to, answer.leader_writes)
             output.line(f"whose algorithm (scenario {result.scenario}): {said}")
     for finding in answer.findings:
-        output.line(f"finding: {finding}")
+        output.line(f"finding: {audited(finding)}")
     for gap in answer.gaps:
         output.line(f"gap since the snapshot before: {gap}")
     if answer.topics_not_listed:

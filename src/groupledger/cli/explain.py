@@ -17,7 +17,13 @@ from groupledger.cli.options import (
 )
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
-from groupledger.core.rebalance.findings import DOUBLE_OWNED, HANDED_OVER_BEFORE_REVOKED, LEFT_OUT, NOT_SUBSCRIBED
+from groupledger.core.rebalance.findings import (
+    DOUBLE_OWNED,
+    HANDED_OVER_BEFORE_REVOKED,
+    LEFT_OUT,
+    NOT_SUBSCRIBED,
+    audited,
+)
 from groupledger.core.rebalance.registry import in_words
 from groupledger.core.text import length
 
@@ -70,10 +76,14 @@ def explain(
         raise click.UsageError("--incarnation goes with --generation, or alone: a time or an offset is of one")
     with job.output.status("reading the ledger"):
         from groupledger.answers.explanation import explain as explained
+        from groupledger.answers.scope import known
 
         reader = job.reader()
         time = moment(reader, cluster, at)
         answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=time, offset=offset)
+    if time is not None and (newest := known(reader, answer.rebalance.cluster_id).newest) and time > newest:
+        job.output.line(f"at {iso(time)} nothing is known yet, only up to {iso(newest)}: this is the last one known")
+        time = None
     print_explanation(job.output, answer, time)
     job.answered(answer, cluster, explanation=plain(answer))
 
@@ -107,6 +117,10 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
         fewest = state.compared and state.compared.fewest_rounds
         fewest_text = "" if fewest is None else f", fewest: {fewest}"
         output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{fewest_text}")
+    of_verdict = RULES if state.compared and state.compared.verdict == INVALID else ()  # said with the verdict
+    for finding in state.findings:
+        if finding.partition(":")[0] not in of_verdict:
+            output.line(f"finding: {audited(finding)}")
     if state.others:
         output.title(
             f"other rebalances to {'generation' if state.group_type == CLASSIC else 'epoch'} {state.generation}"

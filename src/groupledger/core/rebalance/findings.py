@@ -165,6 +165,12 @@ BY_CODE = {each.code: each for each in INVARIANTS}
 BY_RECORDED = {each.recorded_as: each for each in INVARIANTS}
 
 
+def audited(finding: str) -> str:
+    """Return a finding as `CODE: evidence` with the code of `audit`, whatever the table `violations` calls it."""
+    code, colon, evidence = finding.partition(":")
+    return f"{BY_RECORDED[code].code if code in BY_RECORDED else code}{colon}{evidence}"
+
+
 def failing(words: Iterable[str]) -> frozenset[str]:
     """Parse a person's lists of codes and severities (`UNOWNED,error`) into codes and severities, in their own case.
 
