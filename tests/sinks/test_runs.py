@@ -121,15 +121,15 @@ def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, t
     assert len(committed(spark, place)) == 2 - conflict
 
 
-def race(spark, place, attempts):
+def race(spark, place, several):
     def one(mine):
         try:
             return attempts.commit(spark, place, mine, 0, OUTCOME)
         except WriteConflict as conflict:
             return conflict
 
-    with ThreadPoolExecutor(len(attempts)) as pool:
-        return list(pool.map(one, attempts))
+    with ThreadPoolExecutor(len(several)) as pool:
+        return list(pool.map(one, several))
 
 
 def test_of_attempts_of_one_run_at_once_one_counts_and_all_learn_which(spark, place):
