@@ -13,7 +13,7 @@ from groupledger.cli import main
 from groupledger.cli.commands import SECTIONS
 from groupledger.cli.commands import main as group
 from groupledger.cli.exits import Commands, Exit
-from groupledger.cli.options import takes_json
+from groupledger.cli.options import takes
 from groupledger.core.faults import Fault
 
 
@@ -23,7 +23,7 @@ def frame_with(fault):
         pass
 
     @commands.command()
-    @takes_json
+    @takes("json")
     def work(output):
         output.line("working")
         raise fault

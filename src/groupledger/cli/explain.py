@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.options import (
-    Job,
-    moment,
-    takes_at,
-    takes_cluster_name,
-    takes_config,
-    takes_generation,
-    takes_group,
-)
+from groupledger.cli.options import Job, moment, takes
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import (
@@ -41,13 +33,11 @@ RULES = {each.recorded_as for each in (DOUBLE_OWNED, NOT_SUBSCRIBED, LEFT_OUT, H
 
 
 @click.command(short_help="Explain a rebalance: the cause, moves, unowned partitions.")
-@takes_group(required=True)
-@takes_generation
+@takes("GROUP", "generation")
 @click.option("--incarnation", type=int, metavar="N", help="In this incarnation of the group; default: the last.")
-@takes_at
+@takes("at")
 @click.option("--offset", type=int, metavar="N", help="The rebalance recorded at this offset, rewrites included.")
-@takes_cluster_name
-@takes_config
+@takes("cluster", "config")
 def explain(
     job: Job,
     *,

@@ -9,7 +9,7 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.answers.spoken import NOBODY, spans
-from groupledger.cli.options import Job, takes_config, takes_limit, takes_scope, takes_wide
+from groupledger.cli.options import Job, takes
 from groupledger.cli.output import plain
 from groupledger.core.moments import dates_once
 from groupledger.core.text import shortened
@@ -36,10 +36,7 @@ QUIET = ("idle", "committed")
 
 
 @click.command(name="hand-overs", short_help="What was committed when partitions were handed over.")
-@takes_scope(required=True)
-@takes_limit
-@takes_wide
-@takes_config
+@takes("SCOPE", "limit", "wide", "config")
 def hand_overs(job: Job, *, asked: RequestedScope, limit: int, wide: bool) -> None:
     """Judge by the recorded offset commits how members of GROUP gave up partitions, and where the next owners began.
 

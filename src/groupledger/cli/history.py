@@ -11,19 +11,7 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, cause_lines, in_short, spans
-from groupledger.cli.options import (
-    Job,
-    moment,
-    read_point,
-    takes_at,
-    takes_cluster_name,
-    takes_config,
-    takes_generation,
-    takes_group,
-    takes_limit,
-    takes_period,
-    takes_wide,
-)
+from groupledger.cli.options import Job, moment, read_point, takes
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import clock, dates_once, iso
 from groupledger.core.text import length, shortened
@@ -47,13 +35,9 @@ Bounds = tuple["Bound | None", "Bound | None"]
 
 
 @click.command(short_help="What happened in a group, or to a partition.")
-@takes_group()
+@takes("group")
 @click.option("--partition", metavar="TOPIC-N", help="The owners of a partition, one after another.")
-@takes_period
-@takes_cluster_name
-@takes_limit
-@takes_wide
-@takes_config
+@takes("since", "until", "cluster", "limit", "wide", "config")
 def timeline(
     job: Job,
     *,
@@ -224,16 +208,11 @@ _EITHER = "--from (with or without --to), or --scenarios (with or without --gene
 
 
 @click.command(short_help="Compare two states of a group, or two scenarios.")
-@takes_group(required=True)
+@takes("GROUP")
 @click.option("--from", "begin", metavar="POINT", help="A generation or group epoch, or a time as for --at.")
 @click.option("--to", "end", metavar="POINT", help="Same format; default: the last state.")
 @click.option("--scenarios", metavar="A,B", help="Compare two results of `assign` for one state, by name.")
-@takes_generation
-@takes_at
-@takes_cluster_name
-@takes_limit
-@takes_wide
-@takes_config
+@takes("generation", "at", "cluster", "limit", "wide", "config")
 def diff(
     job: Job,
     *,

@@ -11,16 +11,7 @@ import click
 from groupledger.answers.answer_columns import Column, table
 from groupledger.answers.spoken import assignor_of, numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import (
-    Job,
-    takes_cluster_name,
-    takes_config,
-    takes_group,
-    takes_limit,
-    takes_scope,
-    takes_since,
-    takes_wide,
-)
+from groupledger.cli.options import Job, takes
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.obstacles import OBSTACLES, Readiness
@@ -39,13 +30,12 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Judge every recorded rebalance; findings by code and group.")
-@takes_scope
+@takes("scope")
 @click.option(
     "--fail-on", multiple=True, metavar="CODES", help="Exit with 4 on these codes or severities: UNOWNED,error"
 )
 @click.option("--joined", metavar="TOPIC,TOPIC", help="Topics whose equal partition numbers need one owner.")
-@takes_limit
-@takes_config
+@takes("limit", "config")
 def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: str | None, limit: int) -> None:
     """Judge what the ledger has recorded: partitions without an owner, stale claims, groups that never settle, ...
 
@@ -114,13 +104,9 @@ MEMBERS_SHOWN = 5
 
 
 @click.command(short_help="Which groups can convert to KIP-848, and why not.")
-@takes_group()
+@takes("group")
 @click.option("--to", type=click.Choice(["consumer"]), expose_value=False, hidden=True)  # what scripts still say
-@takes_cluster_name
-@takes_since
-@takes_limit
-@takes_wide
-@takes_config
+@takes("cluster", "since", "limit", "wide", "config")
 def readiness(job: Job, *, group: str | None, cluster: str | None, since: Bound | None, limit: int, wide: bool) -> None:
     """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import DEFAULT_CONFIG, Job, takes_cluster, takes_config, takes_timings
+from groupledger.cli.options import DEFAULT_CONFIG, Job, takes
 from groupledger.cli.output import mark, plain, print_exact, say
 from groupledger.cli.runs import print_timings
 from groupledger.core.faults import Fault
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 @click.option(
     "--redact", is_flag=True, help="Replace names permanently, as configured in `redaction`, and delete the raw log."
 )
-@takes_timings
-@takes_config
+@takes("timings", "config")
 def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) -> None:
     """Delete rows of dead attempts, compact files, and delete unreferenced files.
 
@@ -81,7 +80,7 @@ def _mib(size: int) -> float:
 
 
 @click.command(short_help="Migrate a ledger of an older version in place.")
-@takes_config
+@takes("config")
 def migrate(job: Job) -> None:
     """Create the tables, columns and layout that the ledger lacks in this version.
 
@@ -104,7 +103,7 @@ def migrate(job: Job) -> None:
 
 
 @click.command(short_help="Restore lost or damaged rows from the raw records.")
-@takes_config
+@takes("config")
 def rebuild(job: Job) -> None:
     """Read every table; set aside unreadable ones; restore missing rows of committed runs.
 
@@ -152,7 +151,7 @@ def new_config(file: str) -> None:
 
 
 @click.command(short_help="Create the ledger's tables; keep existing ones.")
-@takes_config
+@takes("config")
 def init(job: Job) -> None:
     """Create the ledger's tables in the configured location. A second run changes nothing."""
     from groupledger.sinks.ledger_tables import init as make
@@ -170,8 +169,7 @@ def init(job: Job) -> None:
 
 @click.command(short_help="Check versions, jars, rights, and the ledger's integrity.")
 @click.option("--deep", is_flag=True, help="Read every row, and compare it with what its run committed.")
-@takes_cluster
-@takes_config
+@takes("bootstrap", "config")
 def doctor(job: Job, *, deep: bool) -> None:
     """Check versions, jars, rights and the ledger itself; say how to fix each problem.
 

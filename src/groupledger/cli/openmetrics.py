@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.options import Job, takes_config, takes_scope
+from groupledger.cli.options import Job, takes
 from groupledger.cli.output import plain, print_exact
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_values
@@ -31,9 +31,9 @@ PREFIX = "groupledger"
 
 
 @click.command(short_help="Print numbers by group for Prometheus.")
-@takes_scope
+@takes("scope")
 @click.option("--output", "file", metavar="FILE", help="Write to this file atomically; default: print.")
-@takes_config
+@takes("config")
 def openmetrics(job: Job, *, asked: RequestedScope, file: str | None) -> None:
     """Print rebalances, moves, unowned partitions and findings by group, in OpenMetrics format.
 

@@ -8,7 +8,7 @@ import re
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,8 +24,6 @@ from groupledger.core.moments import bound, point
 from groupledger.core.rebalance.registry import called
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
     from groupledger.answers.queries import Reader
@@ -229,10 +227,21 @@ class Job:
 
 # Options that several commands take, each declared once: one name, one wording, one default.
 
+
+def takes(*names: str) -> Callable[[Any], Any]:
+    """Add options of SHARED to a command, by name, in the order of its help."""
+
+    def add(command: Callable[..., Any]) -> Any:
+        return functools.reduce(lambda made, name: SHARED[name](made), reversed(names), command)
+
+    return add
+
+
 _TIMES = (
     "24h, '10m ago' or now, counted from the newest record read; ISO 8601 (UTC unless it names "
     "a zone); Unix seconds or milliseconds."
 )
+_TO_GENERATION = "The rebalance to this generation or group epoch; latest."
 _GENERATION = re.compile(r"latest|-?[0-9]{1,10}")
 
 
@@ -249,35 +258,10 @@ class _Generation(click.ParamType):  # type: ignore[type-arg]  # generic to a ty
         return None if value == "latest" else int(value)
 
 
-takes_run_id = click.option("--run-id", metavar="ID", help="Unique name of the run; a committed one changes nothing.")
-takes_timings = click.option("--timings", is_flag=True, help="Print the time of each stage.")
-takes_wide = click.option("--wide", is_flag=True, help="All columns, and ids in full.")
-takes_limit = click.option(
-    "--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="N", help="Maximum rows of a table."
-)
-takes_cluster_name = click.option("--cluster", metavar="CLUSTER", help="Only this cluster.")
-takes_assignor = click.option(
-    "--assignor",
-    callback=lambda _context, _option, name: name and called(name),
-    metavar="NAME",
-    help="An assignor: its name, its Java class, or MODULE:FUNCTION.",
-)
-takes_html = click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with pictures."
-)
-takes_scenario = click.option("--scenario", metavar="NAME", help="The results of `assign` or `replay` by this name.")
-takes_listener = click.option(
-    "--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print what it did."
-)
-_generation = click.option(
-    "--generation", type=_Generation(), metavar="N", help="The rebalance to this generation or group epoch; latest."
-)
-
-
-def takes_generation(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_generation(command: Callable[..., Any]) -> Any:
     """Add `--generation`, and `--last`, the same as `--generation latest`; `was_given` says whether one was."""
 
-    @_generation
+    @click.option("--generation", type=_Generation(), metavar="N", help=_TO_GENERATION)
     @click.option("--last", is_flag=True, hidden=True, help="The same as --generation latest.")
     @functools.wraps(command)
     def run(*args: Any, last: bool, generation: int | None, **more: Any) -> Any:
@@ -288,59 +272,34 @@ def takes_generation(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def takes_at(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--at`; the command gets `at`, a moment or a length of time before now."""
-    option = click.option("--at", callback=_time, metavar="TIME", help=f"At this time: {_TIMES}")
-    return option(command)
-
-
-def takes_period(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--since` and `--until`; the command gets both as a moment or a length of time before now."""
-    until = click.option("--until", callback=_time, metavar="TIME", help="Up to then, in the same formats.")
-    return takes_since(until(command))
-
-
-def takes_since(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--since` alone."""
-    option = click.option("--since", callback=_time, metavar="TIME", help=f"From then on: {_TIMES}")
-    return option(command)
-
-
 def _time(context: click.Context, option: click.Parameter, text: str | None) -> Bound | None:
     return read_time(text)
 
 
-def takes_group(*, required: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _takes_group(command: Callable[..., Any], *, required: bool = False) -> Any:
     """Add GROUP as an argument and as `--group`; the command gets `group`."""
 
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @click.argument("group", required=False, metavar="GROUP" if required else "[GROUP]")
-        @click.option("--group", "named", metavar="GROUP", help="GROUP, given as an option.")
-        @functools.wraps(command)
-        def run(*args: Any, group: str | None, named: str | None, **more: Any) -> Any:
-            if group is not None and named is not None and group != named:
-                raise click.UsageError(f"two groups: {group!r} and --group {named!r}; expected one")
-            found = group if group is not None else named
-            if required and found is None:
-                raise click.UsageError("Missing argument 'GROUP'.")
-            return command(*args, group=found, **more)
+    @click.argument("group", required=False, metavar="GROUP" if required else "[GROUP]")
+    @click.option("--group", "named", metavar="GROUP", help="GROUP, given as an option.")
+    @functools.wraps(command)
+    def run(*args: Any, group: str | None, named: str | None, **more: Any) -> Any:
+        if group is not None and named is not None and group != named:
+            raise click.UsageError(f"two groups: {group!r} and --group {named!r}; expected one")
+        found = group if group is not None else named
+        if required and found is None:
+            raise click.UsageError("Missing argument 'GROUP'.")
+        return command(*args, group=found, **more)
 
-        return run
-
-    return add
+    return run
 
 
-def takes_scope(command: F | None = None, /, *, required: bool = False) -> Any:
+def _takes_scope(command: Callable[..., Any], *, group: str = "group") -> Any:
     """Add the part of the ledger that a question is about: a group or a pattern of names, a cluster, a period.
 
     The command gets it as `asked`, a `answers.scope.RequestedScope`.
     """
-    if command is None:
-        return functools.partial(takes_scope, required=required)
 
-    @takes_group(required=required)
-    @takes_period
-    @takes_cluster_name
+    @takes(group, "since", "until", "cluster")
     @functools.wraps(command)
     def run(
         *args: Any, since: Bound | None, until: Bound | None, group: str | None, cluster: str | None, **more: Any
@@ -365,7 +324,7 @@ def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | 
     return moments(reader, cluster, [at])[0]
 
 
-def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_json(command: Callable[..., Any]) -> Any:
     """Add `--json`; the command gets an `Output` as its first argument."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON line on stdout.")
@@ -376,14 +335,13 @@ def takes_json(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_config(command: Callable[..., Any]) -> Any:
     """Add `--config`, `--ledger`, `--set` and `--json`; the command gets a `Job` as its first argument.
 
-    A ledger or a cluster (`takes_cluster`) on the command line replaces the configured one.
+    A ledger or a cluster (`bootstrap`) on the command line replaces the configured one.
     """
 
-    @takes_ledger
-    @takes_json
+    @takes("ledger", "json")
     @functools.wraps(command)
     def run(output: Output, *, opened: Callable[..., Job], **options: Any) -> Any:
         return command(opened(output, cluster_given(options)), **options)
@@ -391,7 +349,7 @@ def takes_config(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def takes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_ledger(command: Callable[..., Any]) -> Any:
     """Add `--config`, `--ledger` and `--set`; the command gets `opened`, which makes the `Job` of an output.
 
     For a command that needs a ledger in some of its forms only: nothing is read before `opened` is called.
@@ -400,8 +358,7 @@ def takes_ledger(command: Callable[..., Any]) -> Callable[..., Any]:
     @click.option(
         "--config", "config_file", default=DEFAULT_CONFIG, show_default=True, metavar="FILE", help="YAML file."
     )
-    @_takes_ledger_folder
-    @_takes_overrides
+    @takes("folder", "set")
     @functools.wraps(command)
     def run(*, config_file: str, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
         name = click.get_current_context().info_name or ""
@@ -422,15 +379,13 @@ def file_of(config_file: str) -> Path | None:
     return Path(config_file) if named or Path(config_file).exists() else None
 
 
-def takes_sample(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_sample(command: Callable[..., Any]) -> Any:
     """Add `--ledger`, `--set` and `--json`; the command gets a `Job` over the sample data as its first argument.
 
     The sample is never written to the ledger that the environment names: that one holds somebody's data.
     """
 
-    @_takes_ledger_folder
-    @_takes_overrides
-    @takes_json
+    @takes("folder", "set", "json")
     @functools.wraps(command)
     def run(output: Output, *, overrides: tuple[str, ...], ledger: str | None, **options: Any) -> Any:
         from groupledger.config.loading import sample_settings
@@ -443,39 +398,17 @@ def takes_sample(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-_takes_ledger_folder = click.option(
-    "--ledger",
-    metavar="FOLDER",
-    envvar="GROUPLEDGER_LEDGER",
-    show_envvar=True,
-    help="The ledger's folder, instead of the configured one.",
-)
-_takes_overrides = click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting.")
-
-
-# Add options to commands whose lines may name custom assignors.
-
-
-def custom_assignors(command: F) -> F:
+def _takes_custom(command: Callable[..., Any]) -> Any:
     """Add `--custom` and its limits; the command gets `custom` (names) and `limits`."""
 
+    @click.option("--custom", multiple=True, metavar="MODULE:FUNCTION", help="A custom assignor that lines may name.")
+    @_limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group.")
+    @_limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB.")
     @functools.wraps(command)
-    def with_limits(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
+    def run(*args: Any, custom_seconds: int, custom_memory_mb: int, **options: Any) -> Any:
         return command(*args, limits=CustomLimits(custom_seconds, custom_memory_mb), **options)
 
-    limited: Any = with_limits
-    for option in (
-        _limit("--custom-memory-mb", 64, MEMORY_MB, "Memory of the process a custom assignor runs in, in MiB."),
-        _limit("--custom-seconds", 1, SECONDS, "Seconds a custom assignor may take for one group."),
-        click.option(
-            "--custom",
-            multiple=True,
-            metavar="MODULE:FUNCTION",
-            help="A custom assignor that lines may name.",
-        ),
-    ):
-        limited = option(limited)
-    return limited  # type: ignore[no-any-return]
+    return run
 
 
 def _limit(name: str, least: int, default: int, words: str) -> Callable[[Any], Any]:
@@ -487,23 +420,18 @@ def _limit(name: str, least: int, default: int, words: str) -> Callable[[Any], A
 BOOTSTRAP, OPTIONS, FILE = "bootstrap", "kafka_options", "command_config"
 
 
-def takes_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+def _takes_cluster(command: Callable[..., Any]) -> Any:
     """Add `--bootstrap`, `--kafka-option` and `--command-config`, which make the cluster the only source."""
-    for option in (
-        click.option(
-            "--command-config", FILE, metavar="FILE", help="Client options in a properties file, as for Kafka's tools."
-        ),
-        click.option(
-            "--kafka-option", OPTIONS, multiple=True, metavar="NAME=VALUE", help="An option of the Kafka client."
-        ),
-        click.option("--bootstrap", metavar="HOST:PORT,..", help="Read this running cluster; needs no --config."),
-    ):
-        command = option(command)
-    return command
+    words = "Client options in a properties file, as for Kafka's tools."
+    command = click.option("--command-config", FILE, metavar="FILE", help=words)(command)
+    words = "An option of the Kafka client."
+    command = click.option("--kafka-option", OPTIONS, multiple=True, metavar="NAME=VALUE", help=words)(command)
+    words = "Read this running cluster; needs no --config."
+    return click.option("--bootstrap", metavar="HOST:PORT,..", help=words)(command)
 
 
 def cluster_given(options: dict[str, Any]) -> dict[str, Any]:
-    """Convert the options of `takes_cluster` to configuration, and remove them from `options`."""
+    """Convert the options of `bootstrap` to configuration, and remove them from `options`."""
     bootstrap, named, file = (options.pop(name, None) for name in (BOOTSTRAP, OPTIONS, FILE))
     if bootstrap is None:
         if named or file:
@@ -518,6 +446,53 @@ def cluster_given(options: dict[str, Any]) -> dict[str, Any]:
             raise click.UsageError("--kafka-option: expected NAME=VALUE, such as security.protocol=SSL")
         found[name] = value
     return {"cluster_id": None, "sources": [{"kind": "kafka", "bootstrap": bootstrap, "options": found}]}
+
+
+SHARED: Mapping[str, Callable[[Any], Any]] = {
+    "assignor": click.option(
+        "--assignor",
+        callback=lambda _context, _option, name: name and called(name),
+        metavar="NAME",
+        help="An assignor: its name, its Java class, or MODULE:FUNCTION.",
+    ),
+    "at": click.option("--at", callback=_time, metavar="TIME", help=f"At this time: {_TIMES}"),
+    "bootstrap": _takes_cluster,
+    "cluster": click.option("--cluster", metavar="CLUSTER", help="Only this cluster."),
+    "config": _takes_config,
+    "custom": _takes_custom,
+    "folder": click.option(
+        "--ledger",
+        metavar="FOLDER",
+        envvar="GROUPLEDGER_LEDGER",
+        show_envvar=True,
+        help="The ledger's folder, instead of the configured one.",
+    ),
+    "generation": _takes_generation,
+    "group": _takes_group,
+    "GROUP": functools.partial(_takes_group, required=True),
+    "html": click.option(
+        "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write a page with pictures."
+    ),
+    "json": _takes_json,
+    "ledger": _takes_ledger,
+    "limit": click.option(
+        "--limit", type=click.IntRange(1), default=20, show_default=True, metavar="N", help="Maximum rows of a table."
+    ),
+    "listener": click.option(
+        "--listener", metavar="MODULE:CLASS", help="Give members this rebalance listener; print what it did."
+    ),
+    "run_id": click.option("--run-id", metavar="ID", help="Unique name of the run; a committed one changes nothing."),
+    "sample": _takes_sample,
+    "scenario": click.option("--scenario", metavar="NAME", help="The results of `assign` or `replay` by this name."),
+    "scope": _takes_scope,
+    "SCOPE": functools.partial(_takes_scope, group="GROUP"),
+    "set": click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a setting."),
+    "since": click.option("--since", callback=_time, metavar="TIME", help=f"From then on: {_TIMES}"),
+    "timings": click.option("--timings", is_flag=True, help="Print the time of each stage."),
+    "until": click.option("--until", callback=_time, metavar="TIME", help="Up to then, in the same formats."),
+    "wide": click.option("--wide", is_flag=True, help="All columns, and ids in full."),
+}
+"""By the name by which `takes` adds them; GROUP and SCOPE are those that must be given."""
 
 
 # Parse times given as options, and say if a zone was assumed.

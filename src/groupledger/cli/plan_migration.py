@@ -11,7 +11,7 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import takes_assignor, takes_cluster_name, takes_group, takes_json, takes_ledger
+from groupledger.cli.options import takes
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
 from groupledger.core.rebalance.registry import COOPERATIVE_STICKY, called
@@ -31,19 +31,18 @@ DEFAULT_CLIENTS, WANTED = ("java=3",), COOPERATIVE_STICKY.name
 
 
 @click.command("plan-migration", short_help="Rehearse a change of assignor, member by member.")
-@takes_group()
+@takes("group")
 @click.option("--listed", metavar="NAMES", help="Assignors that members list now: range,roundrobin; default: those of "
               "the libraries of --client.")  # fmt: skip
-@takes_assignor
+@takes("assignor")
 @click.option("--client", "clients", multiple=True, metavar="LIBRARY=N", help="Members by library: java=3 (default), "
               "java@2.3=1.")  # fmt: skip
 @click.option("--from", "listed_before", hidden=True)  # what scripts of earlier versions say
 @click.option("--to", "assignor_before", hidden=True)
-@takes_cluster_name
+@takes("cluster")
 @click.option("--before-2.4", "old", is_flag=True, help="Members now run clients older than Kafka 2.4 (KIP-429).")
 @click.option("--single-bounce", is_flag=True, help="Rehearse one bounce instead of two, to see what goes wrong.")
-@takes_ledger
-@takes_json
+@takes("ledger", "json")
 def plan_migration(
     output: Output,
     *,

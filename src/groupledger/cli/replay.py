@@ -10,19 +10,7 @@ import click
 from groupledger.answers.answer_columns import columns_of
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import (
-    Job,
-    takes_assignor,
-    takes_cluster_name,
-    takes_config,
-    takes_group,
-    takes_html,
-    takes_limit,
-    takes_listener,
-    takes_scenario,
-    takes_scope,
-    takes_wide,
-)
+from groupledger.cli.options import Job, takes
 from groupledger.cli.output import plain
 from groupledger.cli.scripts import plain_entry
 
@@ -40,15 +28,10 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="What another assignor would have done with all history.")
-@takes_scope
-@takes_assignor
+@takes("scope", "assignor")
 @click.option("--mode", type=click.Choice(["as-kafka", "kip"]), help="Form of the step; default: as configured.")
 @click.option("--commit", is_flag=True, help="Keep the results in the ledger, as --scenario.")
-@takes_scenario
-@takes_html
-@takes_limit
-@takes_wide
-@takes_config
+@takes("scenario", "html", "limit", "wide", "config")
 def replay(
     job: Job,
     *,
@@ -95,11 +78,7 @@ def replay(
 
 
 @click.command(short_help="Call your rebalance listener as members were called.")
-@takes_group(required=True)
-@takes_listener
-@takes_cluster_name
-@takes_limit
-@takes_config
+@takes("GROUP", "listener", "cluster", "limit", "config")
 def rehearse(job: Job, *, group: str, listener: str | None, cluster: str | None, limit: int) -> None:
     """Make the calls that each member of GROUP got, with --listener in each member.
 
@@ -118,7 +97,7 @@ def rehearse(job: Job, *, group: str, listener: str | None, cluster: str | None,
 
 @click.command(short_help="Compute a committed run again, and compare the digests.")
 @click.argument("run_id", metavar="RUN")
-@takes_config
+@takes("config")
 def verify(job: Job, *, run_id: str) -> None:
     """Compute the committed run RUN again from the facts that it saw. Exit code 4 if the rows differ.
 

@@ -11,7 +11,7 @@ import click
 
 from groupledger.answers.answer_columns import details, rows_in, table
 from groupledger.answers.spoken import numbered
-from groupledger.cli.options import Job, takes_config, takes_limit, takes_scope
+from groupledger.cli.options import Job, takes
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 from groupledger.core.text import length, shortened, stretch
@@ -107,7 +107,7 @@ def _command(name: str, of: Report) -> None:
 
     examples = "".join(f"groupledger report {name} {each}".rstrip() + "\n" for each in of.examples)
     run.__doc__ = f"{of.help}\n\n\b\n{examples}"
-    command = takes_scope(takes_limit(takes_config(run)))
+    command = takes("scope", "limit", "config")(run)
     if name == "skew":
         about = "CSV, .parquet or Delta folder: topic, partition, and lag or bytes."
         command = click.option("--weights", metavar="FILE", help=about)(command)
@@ -128,9 +128,9 @@ for _name, _report in REPORTS.items():
 
 @report.command(short_help="Everything as HTML pages.")
 @click.argument("folder", type=click.Path(path_type=Path), default="groupledger-report")
-@takes_scope
+@takes("scope")
 @click.option("--pages", type=click.IntRange(min=0), default=20, show_default=True, help="Maximum groups with a page.")
-@takes_config
+@takes("config")
 def html(job: Job, *, folder: Path, asked: RequestedScope, pages: int) -> None:
     """Write an index and a page for each of the worst groups into FOLDER (default: groupledger-report).
 

@@ -15,17 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import (
-    DEFAULT_CONFIG,
-    Job,
-    takes_assignor,
-    takes_cluster,
-    takes_config,
-    takes_run_id,
-    takes_sample,
-    takes_scenario,
-    takes_timings,
-)
+from groupledger.cli.options import DEFAULT_CONFIG, Job, takes
 from groupledger.cli.output import Output, mark, plain, say
 from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
@@ -123,10 +113,7 @@ takes_max_quarantined = click.option(
 @click.command(short_help="Read the configured sources into the ledger.")
 @takes_follow
 @takes_max_quarantined
-@takes_run_id
-@takes_timings
-@takes_cluster
-@takes_config
+@takes("run_id", "timings", "bootstrap", "config")
 def ingest(
     job: Job, *, following: Following | None, run_id: str | None, timings: bool, max_quarantined: int | None
 ) -> None:
@@ -173,14 +160,11 @@ def ingest(
 
 
 @click.command(short_help="Run an assignor over recorded groups; keep the results.")
-@takes_assignor
-@takes_scenario
+@takes("assignor", "scenario")
 @click.option("--snapshots", type=click.Choice(["latest", "every"]), help="Which snapshots of each group.")
 @click.option("--whole", is_flag=True, help="With latest: compute the groups without newer facts, too.")
 @takes_max_quarantined
-@takes_run_id
-@takes_timings
-@takes_config
+@takes("run_id", "timings", "config")
 def assign(
     job: Job,
     *,
@@ -487,9 +471,7 @@ MOST_HOURS = 366 * 24
 @click.option(
     "--hours", type=click.IntRange(1, MOST_HOURS), default=24, show_default=True, help="Length of the metrics' windows."
 )
-@takes_run_id
-@takes_timings
-@takes_config
+@takes("run_id", "timings", "config")
 def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> None:
     """Derive from all recorded history which listener and assignor calls each member of a classic group got, and
     KIP-429's client metrics by window. Both belong to one run, whose rows replace those of the previous run.
@@ -522,8 +504,7 @@ NEXT = (
 
 
 @click.command(short_help="Run the whole pipeline on four captured logs.")
-@takes_timings
-@takes_sample
+@takes("timings", "sample")
 def demo(job: Job, *, timings: bool) -> None:
     """Run init, ingest and assign on logs captured from a real broker, in one Spark session, and print a summary.
 

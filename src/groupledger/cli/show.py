@@ -6,19 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupledger.cli.options import (
-    Job,
-    moment,
-    takes_at,
-    takes_cluster_name,
-    takes_config,
-    takes_generation,
-    takes_group,
-    takes_limit,
-    takes_scenario,
-    takes_wide,
-    was_given,
-)
+from groupledger.cli.options import Job, moment, takes, was_given
 
 if TYPE_CHECKING:
     from groupledger.answers.queries import Reader
@@ -26,17 +14,11 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="What the ledger knows: groups, a group, one rebalance.")
-@takes_group()
-@takes_generation
-@takes_at
+@takes("group", "generation", "at")
 @click.option("--findings", is_flag=True, help="Findings to look at.")
 @click.option("--coverage", is_flag=True, help="Gaps in the history.")
 @click.option("--quarantine", is_flag=True, help="Rejected input, with the reason.")
-@takes_cluster_name
-@takes_scenario
-@takes_limit
-@takes_wide
-@takes_config
+@takes("cluster", "scenario", "limit", "wide", "config")
 def show(
     job: Job,
     *,

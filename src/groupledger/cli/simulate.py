@@ -14,16 +14,7 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import (
-    custom_assignors,
-    takes_cluster_name,
-    takes_html,
-    takes_json,
-    takes_ledger,
-    takes_listener,
-    takes_wide,
-    was_given,
-)
+from groupledger.cli.options import takes, was_given
 from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.custom_group import CustomLimits
@@ -74,14 +65,14 @@ class ComparisonAsked:
 TO_COMPARE = "With --compare, --summary"
 
 
-def takes_comparison(command: Callable[..., Any]) -> Callable[..., Any]:
+def takes_comparison(command: Callable[..., Any]) -> Any:
     """Add `--compare` and its related options; the command gets `comparison`, None if it is not requested."""
 
     @click.option("--compare", metavar="VARIANTS", help="Costs of a script under range,cooperative-sticky,consumer.")
     @click.option("--summary", is_flag=True, help="One line per script: its costs.")
     @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
     @click.option("--from-ms", type=click.IntRange(0), default=0, help=f"{TO_COMPARE}: count events from this time on.")
-    @takes_html
+    @takes("html")
     @functools.wraps(command)
     def run(
         output: Output,
@@ -261,15 +252,12 @@ DOUBLE_OWNERS = '"double_owners": [{'
 @click.command(short_help="Play scripts of joins, restarts, ...; compare variants.")
 @click.argument("scripts", nargs=-1, type=TEXT)
 @click.option("--table", is_flag=True, help="Tables for a person instead of JSON lines.")
-@takes_listener
+@takes("listener")
 @click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
 @click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
-@takes_cluster_name
-@takes_ledger
-@takes_json
-@takes_wide
+@takes("cluster", "ledger", "json", "wide")
 @takes_comparison
-@custom_assignors
+@takes("custom")
 def simulate(
     output: Output,
     *,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from groupledger.cli.options import custom_assignors
+from groupledger.cli.options import takes
 from groupledger.cli.output import print_exact
 from groupledger.core.faults import Fault
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Compute assignments from JSON lines; no Spark.")
 @click.argument("scenarios", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
-@custom_assignors
+@takes("custom")
 def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -> None:
     """Read one scenario per line from SCENARIOS (default: stdin), write one result per line, as soon as it is ready.
 

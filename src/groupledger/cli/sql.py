@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupledger.cli.options import Job, takes_config, takes_limit, was_given
+from groupledger.cli.options import Job, takes, was_given
 from groupledger.cli.output import plain, print_exact
 from groupledger.core.text import json_text
 
@@ -24,8 +24,7 @@ AS_JSON = 1_000
 @click.command(short_help="Query the ledger's current rows with SQL.")
 @click.argument("query", required=False)
 @click.option("--csv", "as_csv", is_flag=True, help="All rows as CSV; lists and structs as JSON in it.")
-@takes_limit
-@takes_config
+@takes("limit", "config")
 def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     """Run a query over the current views: rows of committed runs that nothing later supersedes.
 
@@ -75,7 +74,7 @@ def print_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[obj
 
 
 @click.command(short_help="Create the views of current rows in the ledger's catalog.")
-@takes_config
+@takes("config")
 def views(job: Job) -> None:
     """Create the views of `groupledger sql` in the ledger's catalog, for BI tools and other jobs.
 

@@ -10,18 +10,7 @@ import click
 
 from groupledger.answers.answer_columns import Column
 from groupledger.cli.history import LIMIT, print_members
-from groupledger.cli.options import (
-    moment,
-    takes_assignor,
-    takes_at,
-    takes_cluster_name,
-    takes_config,
-    takes_generation,
-    takes_group,
-    takes_html,
-    takes_limit,
-    takes_wide,
-)
+from groupledger.cli.options import moment, takes
 from groupledger.cli.output import plain
 from groupledger.core.moments import iso
 
@@ -35,24 +24,19 @@ if TYPE_CHECKING:
 
 
 @click.command("what-if", short_help="A group with other members, partitions or another assignor.")
-@takes_group()
+@takes("group")
 @click.option("--members", type=int, default=0, metavar="+N|-N", help="Members that join, or leave.")
 @click.option("--without", multiple=True, metavar="MEMBER", help="This member leaves; may be given several times.")
 @click.option(
     "--partitions", multiple=True, metavar="TOPIC=+N", help="Partitions of a topic: +N more, xN times as many."
 )
-@takes_assignor
-@takes_generation
-@takes_at
+@takes("assignor", "generation", "at")
 @click.option(
     "--grid", type=click.Path(path_type=Path, dir_okay=False), help="Changes in YAML, to every group, by Spark."
 )
-@takes_html
+@takes("html")
 @click.option("--rows", metavar="FOLDER", help="With --grid: write who has what, a row a group and cell.")
-@takes_cluster_name
-@takes_limit
-@takes_wide
-@takes_config
+@takes("cluster", "limit", "wide", "config")
 def what_if(
     job: Job,
     *,

@@ -14,17 +14,7 @@ import click
 from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import (
-    Job,
-    moment,
-    read_time,
-    takes_at,
-    takes_cluster_name,
-    takes_config,
-    takes_group,
-    takes_limit,
-    takes_wide,
-)
+from groupledger.cli.options import Job, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import NOW, clock
 from groupledger.core.text import is_opaque, length, shortened
@@ -55,16 +45,12 @@ _WHY = {
 
 @click.command(short_help="Who had a partition at a moment; which have no owner.")
 @click.argument("partition", metavar="[TOPIC-PARTITION]", required=False)
-@takes_group()
-@takes_at
+@takes("group", "at")
 @click.option("--unowned-since", is_flag=False, flag_value="", metavar="[TIME]",
               help="Unowned partitions of subscribed topics; with a time, or a length of time before --at such as 10m, "
               "those unowned at least since then.")  # fmt: skip
 @click.option("--fail", is_flag=True, help="With --unowned-since: exit with 4 if there is such a partition.")
-@takes_cluster_name
-@takes_limit
-@takes_wide
-@takes_config
+@takes("cluster", "limit", "wide", "config")
 def who(
     job: Job,
     *,

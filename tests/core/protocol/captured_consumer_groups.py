@@ -124,7 +124,7 @@ def _events(did, group, subscribed):
     for pattern, kind in OTHERS.items():
         if (found := pattern.match(did)) and found[1].startswith(f"{group}-"):
             closes = kind is e.Crash and "java" in group  # those Java processes closed
-            return [(e.Leave if closes else kind)(found[1])]
+            return [e.Leave(found[1]) if closes else kind(found[1])]
     return []
 
 

@@ -88,7 +88,7 @@ def _of_member(did, group, members):
     for pattern, kind in OTHERS.items():
         if (found := pattern.match(did)) and found[1] in members:
             closes = kind is e.Crash and "java" in group  # those Java processes closed, and told nobody
-            return [(e.Leave if closes else kind)(found[1])]
+            return [e.Leave(found[1]) if closes else kind(found[1])]
     return []
 
 

@@ -163,7 +163,7 @@ def require_topic_names(names: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(ABC):
     """An event, and when it comes; one that comes before the last one has settled waits for that, unless the
     group has times.
 
@@ -173,9 +173,9 @@ class Event:
     at_ms: Moment = 0
     together: bool = False
 
+    @abstractmethod
     def apply(self, group: PlayedGroup) -> Any:
         """Do to a group what the event does; in a group with a clock it may give questions of a leader."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
