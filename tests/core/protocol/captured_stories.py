@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
@@ -16,7 +17,7 @@ from groupledger.core.rebalance.step import Form
 from tests.core.wire.captured import lines
 
 JOINS = re.compile(r"(?P<name>\S+) \((?P<lib>[\w-]+)\) joins (?P<group>\S+) topics=(?P<topics>\S+) (?P<config>\{.*\})$")
-OTHERS = {
+OTHERS: dict[re.Pattern[str], Callable[[str], e.MemberEvent]] = {
     re.compile(r"(\S+) leaves$"): e.Leave,
     re.compile(r"(\S+) dies without leaving$"): e.Crash,
     re.compile(r"(\S+) is stopped \(SIGSTOP\)$"): e.Pause,
