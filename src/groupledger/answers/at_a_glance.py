@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from groupledger.answers.queries import NUMBER, matching, newest, records, rows_of, steps
+from groupledger.answers.queries import NUMBER, Reader, Value, matching, newest, records, rows_of, steps
 from groupledger.answers.scope import GAPS, NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
-
-if TYPE_CHECKING:
-    from groupledger.answers.queries import Reader, Value
-
 
 TOPIC_NOT_LISTED = "topic-not-listed"
 _ASSIGNOR = (

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import StateChange, with_coordinators
-from groupledger.answers.joins import shared_ids, takeovers
+from groupledger.answers.joins import Takeover, shared_ids, takeovers
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
     MOST_ASKED,
     SHARE,
+    GroupKey,
+    Query,
+    Reader,
+    Record,
+    Value,
     by_group,
     from_row,
     group_of,
@@ -25,11 +30,12 @@ from groupledger.answers.queries import (
     steps,
 )
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.scope import Scope, gaps, require_topics, scope, why_empty
+from groupledger.answers.scope import RequestedScope, Scope, gaps, require_topics, scope, why_empty
 from groupledger.answers.states import (
     ASSIGNED,
     BASELINE,
     TARGET,
+    MeasuredStates,
     States,
     listings,
     loads,
@@ -37,7 +43,7 @@ from groupledger.answers.states import (
     of_generations,
     states_of,
 )
-from groupledger.answers.unowned import PATIENCE, describe, unowned
+from groupledger.answers.unowned import PATIENCE, Stretch, describe, unowned
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import (
     BY_CODE,
@@ -52,19 +58,13 @@ from groupledger.core.rebalance.findings import (
     STALE_CLAIM,
     UNBALANCED,
     UNOWNED,
+    Invariant,
     Severity,
 )
 from groupledger.core.text import length, stretch
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from groupledger.answers.joins import Takeover
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record, Value
-    from groupledger.answers.scope import RequestedScope
-    from groupledger.answers.states import MeasuredStates
-    from groupledger.answers.unowned import Stretch
-    from groupledger.core.rebalance.findings import Invariant
 
 
 GROUPS_ASKED = 100

@@ -6,27 +6,32 @@ leaves no trace where its state is the same. Neither is guessed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise, zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from groupledger.answers.queries import CLASSIC, TopicLife, held, life_at, matching, records
+from groupledger.answers.queries import (
+    CLASSIC,
+    GroupKey,
+    NamedPartition,
+    Reader,
+    Record,
+    TopicLife,
+    Value,
+    held,
+    life_at,
+    matching,
+    records,
+)
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.text import length
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import decode
-from groupledger.core.wire.records import GroupMetadata
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from groupledger.answers.queries import GroupKey, NamedPartition, Reader, Record, Value
-    from groupledger.core.wire.records import ClassicGroupMember
-
+from groupledger.core.wire.records import ClassicGroupMember, GroupMetadata
 
 STREAMS = "stream"
 """The assignor of Kafka Streams in a classic group: a cooperative one, whatever its name."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.causes import assigned_by
+from groupledger.answers.causes import Side, assigned_by
 from groupledger.answers.explanation import MemberMove
-from groupledger.answers.queries import CLASSIC, CONSUMER, matching, one_of, records
+from groupledger.answers.queries import CLASSIC, CONSUMER, NamedPartition, Reader, Record, matching, one_of, records
 from groupledger.answers.queries import partitions as named_partitions
 from groupledger.answers.spoken import MOST_NAMED, numbered
-from groupledger.answers.states import Selection, cluster_of, select, states
+from groupledger.answers.states import Selection, States, cluster_of, select, states
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.topic_partitions import change_order
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from groupledger.answers.causes import Side
-    from groupledger.answers.queries import NamedPartition, Reader, Record
-    from groupledger.answers.states import States
 
 BY_COORDINATOR = (DEFAULT_ASSIGNOR, RANGE.name)
 """Assignors of KIP-848's coordinators."""

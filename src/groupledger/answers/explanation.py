@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from groupledger.answers.answer_columns import computed, listed, shown
 from groupledger.answers.causes import (
     GENERATION,
+    Cause,
     CauseKind,
     LeaderChange,
     Moved,
+    Side,
     StateChange,
     leader_changes,
     moved,
@@ -24,6 +26,10 @@ from groupledger.answers.owners import absences
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
+    NamedPartition,
+    Reader,
+    Record,
+    Value,
     exactly,
     from_row,
     group_of,
@@ -38,7 +44,9 @@ from groupledger.answers.scope import moments, require_scenario
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of, spans
 from groupledger.answers.states import (
     BASELINE,
+    OtherRebalance,
     Selection,
+    States,
     anchor,
     assigned_ids,
     choose,
@@ -49,17 +57,12 @@ from groupledger.answers.states import (
 )
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.faults import Fault
-from groupledger.core.moments import iso
+from groupledger.core.moments import Point, iso
 from groupledger.core.protocol.compatibility import libraries, named_writers
 from groupledger.core.rebalance.registry import Attributed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    from groupledger.answers.causes import Cause, Side
-    from groupledger.answers.queries import NamedPartition, Reader, Record, Value
-    from groupledger.answers.states import OtherRebalance, States
-    from groupledger.core.moments import Point
 
 
 @dataclass(frozen=True, slots=True)

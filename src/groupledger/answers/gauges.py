@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupledger.answers.audit import audit
-from groupledger.answers.queries import group_of, newest, records
-from groupledger.answers.scope import known, recorded_spans, scope
+from groupledger.answers.audit import Found, audit
+from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, newest, records
+from groupledger.answers.scope import RequestedScope, Scope, known, recorded_spans, scope
 from groupledger.answers.storms import counted_rebalances, rebalances_compared
 from groupledger.answers.unowned import unowned_partitions
 from groupledger.core.protocol.recorded import CONSUMERS
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
-    from groupledger.answers.audit import Found
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.scope import RequestedScope, Scope
 
 ALL = 10**9
 """More partitions without an owner than there are."""

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
-from groupledger.answers.owners import PLACE, owners_of
-from groupledger.answers.queries import NUMBER, from_row, newest, one_of, records, steps
+from groupledger.answers.owners import PLACE, OwnerSpan, owners_of
+from groupledger.answers.queries import (
+    NUMBER,
+    GroupKey,
+    NamedPartition,
+    Reader,
+    from_row,
+    newest,
+    one_of,
+    records,
+    steps,
+)
 from groupledger.answers.spoken import assignor_of
 from groupledger.answers.states import loads, recorded
 from groupledger.answers.storms import counted_rebalances
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from groupledger.answers.owners import OwnerSpan
-    from groupledger.answers.queries import GroupKey, NamedPartition, Reader
     from groupledger.answers.scope import Scope
 
 

@@ -9,18 +9,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from operator import attrgetter, itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.queries import group_of, one_of, records, steps
-from groupledger.answers.scope import Ranking, Scope, any_record, gaps, scope, why_empty
+from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, one_of, records, steps
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, any_record, gaps, scope, why_empty
 from groupledger.answers.states import recorded, recorded_states
 from groupledger.core.text import length, stretch
-
-if TYPE_CHECKING:
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.scope import RequestedScope
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 from groupledger.answers.answer_columns import GROUP, shown
 from groupledger.answers.causes import DELETED, CauseKind, assigned_by
 from groupledger.answers.owners import owners_of
-from groupledger.answers.queries import CLASSIC, CONSUMER, group_of, matching, one_of, records, steps
-from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
-from groupledger.answers.states import recorded_states, states_of
+from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
+    GroupKey,
+    Query,
+    Reader,
+    Record,
+    group_of,
+    matching,
+    one_of,
+    records,
+    steps,
+)
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, gaps, scope, why_empty
+from groupledger.answers.states import States, recorded_states, states_of
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.scope import RequestedScope
-    from groupledger.answers.states import States
 
 
 class MigrationEnd(StrEnum):

@@ -20,7 +20,12 @@ from groupledger.answers.queries import (
     CONSUMER,
     NUMBER,
     SHARE,
+    GroupKey,
+    NamedPartition,
+    Reader,
+    Record,
     TopicLife,
+    Value,
     from_row,
     group_of,
     is_pattern,
@@ -33,15 +38,13 @@ from groupledger.answers.queries import (
     steps,
     topic_lives,
 )
-from groupledger.answers.scope import known, reaches, require_names, unknown_topic
+from groupledger.answers.scope import Known, known, reaches, require_names, unknown_topic
 from groupledger.core.moments import EPOCH, iso
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import RecordKind, decode
 from groupledger.core.wire.records import CurrentMemberAssignment
 
 if TYPE_CHECKING:
-    from groupledger.answers.queries import GroupKey, NamedPartition, Reader, Record, Value
-    from groupledger.answers.scope import Known
     from groupledger.answers.states import SnapshotKey
 
 

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from arro3.core import DataType
+from arro3.core import ChunkedArray, DataType, Table
 
 from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import from_micros, micros
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from arro3.core import ChunkedArray, Table
-
 
 T = TypeVar("T")
 Value = str | int | datetime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -15,20 +15,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arro3.core import DataType
+from arro3.core import DataType, Table
 
-from groupledger.answers.queries import filled, require_query
+from groupledger.answers.queries import Value, filled, require_query
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, first_words, no_ledger, version_problem
 from groupledger.core.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from arro3.core import Table
     from deltalake import DeltaTable, QueryBuilder
-
-    from groupledger.answers.queries import Value
 
 
 _RUNS = "runs"

@@ -14,6 +14,10 @@ from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
     MOST_ASKED,
+    GroupKey,
+    NamedPartition,
+    Reader,
+    Record,
     by_group,
     from_row,
     group_of,
@@ -25,12 +29,12 @@ from groupledger.answers.queries import (
     partitions,
     records,
 )
-from groupledger.answers.scope import Scope, scope, why_empty
+from groupledger.answers.scope import RequestedScope, Scope, scope, why_empty
 from groupledger.answers.states import recorded
 from groupledger.answers.storms import busy
 from groupledger.core import obstacles as c
-from groupledger.core.assignors.server.across_conversion import Converted, GroupBefore, MemberBefore
-from groupledger.core.obstacles import BY_CODE, Readiness
+from groupledger.core.assignors.server.across_conversion import Converted, GroupBefore, MemberBefore, Owned
+from groupledger.core.obstacles import BY_CODE, Effect, Obstacle, Readiness
 from groupledger.core.protocol.compatibility import (
     JAVA_WRITER,
     KAFKAS_ASSIGNORS,
@@ -50,11 +54,6 @@ from groupledger.core.wire.records import GroupMetadata
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from groupledger.answers.queries import GroupKey, NamedPartition, Reader, Record
-    from groupledger.answers.scope import RequestedScope
-    from groupledger.core.assignors.server.across_conversion import Owned
-    from groupledger.core.obstacles import Effect, Obstacle
 
 
 UNIFORM, RANGE = "uniform", "range"

@@ -8,23 +8,19 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.queries import matching, one_of, records
+from groupledger.answers.queries import Reader, Value, matching, one_of, records
 from groupledger.answers.scope import RequestedScope, commits_left_out, scope
 from groupledger.answers.states import BEGINS_LATE, cluster_of
 from groupledger.core.faults import Fault
 from groupledger.core.history.fold_rows import GroupSnapshotRow, LogRow, MemberSnapshotRow, as_tuples
-from groupledger.core.history.head import read_group_log
+from groupledger.core.history.head import RecordedLog, read_group_log
 from groupledger.core.moments import from_millis, millis
 from groupledger.core.protocol.recorded import OffsetVerdict, TenureCommits, judge, tenures, with_commits
-from groupledger.core.protocol.recorded_clients import recorded_group, recorded_start
+from groupledger.core.protocol.recorded_clients import GroupStart, RecordedGroup, recorded_group, recorded_start
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
-
-    from groupledger.answers.queries import Reader, Value
-    from groupledger.core.history.head import RecordedLog
-    from groupledger.core.protocol.recorded_clients import GroupStart, RecordedGroup
 
 
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)

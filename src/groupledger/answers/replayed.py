@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, listed, shown
 from groupledger.answers.answer_columns import computed as column
-from groupledger.answers.queries import group_of, records, steps
-from groupledger.answers.scope import Scope, gaps, scope, why_empty
+from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, records, steps
+from groupledger.answers.scope import RequestedScope, Scope, gaps, scope, why_empty
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import of_generations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.scope import RequestedScope
 
 RECORDED = "recorded"
 _OF_ROWS = ("cluster_id", "group_id", "snapshot_id", "scenario", "group_type", "round", "members", "outcome")

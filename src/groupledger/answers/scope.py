@@ -9,18 +9,15 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from groupledger.answers.queries import alike, is_pattern, matching, of_groups, one_of, records
+from groupledger.answers.queries import Query, Reader, Value, alike, is_pattern, matching, of_groups, one_of, records
 from groupledger.answers.spoken import numbered
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.log.read_plan import KNOWN, KnownUpTo, known_in, together
-from groupledger.core.moments import EPOCH, iso, placed
+from groupledger.core.moments import EPOCH, Bound, iso, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-    from groupledger.answers.queries import Query, Reader, Value
-    from groupledger.core.moments import Bound
 
 
 T = TypeVar("T")

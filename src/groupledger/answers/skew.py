@@ -10,8 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
-from groupledger.answers.queries import from_row, newest, of_each, one_of, partitions, records, steps
-from groupledger.answers.scope import Ranking, Scope, scope, why_empty
+from groupledger.answers.queries import (
+    NamedPartition,
+    Query,
+    Reader,
+    Record,
+    from_row,
+    newest,
+    of_each,
+    one_of,
+    partitions,
+    records,
+    steps,
+)
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, scope, why_empty
 from groupledger.answers.spoken import spans
 from groupledger.answers.states import ASSIGNED, loads
 from groupledger.core.faults import Fault
@@ -20,9 +32,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
-
-    from groupledger.answers.queries import NamedPartition, Query, Reader, Record
-    from groupledger.answers.scope import RequestedScope
 
 
 Weights = Mapping["NamedPartition", float]

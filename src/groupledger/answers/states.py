@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from groupledger.answers.causes import (
     GENERATION,
     Cause,
+    Counts,
     GivenPartition,
     Moved,
     Side,
@@ -23,7 +24,13 @@ from groupledger.answers.queries import (
     CONSUMER,
     MOST_ASKED,
     NUMBER,
+    GroupKey,
+    NamedPartition,
+    Query,
+    Reader,
+    Record,
     TopicLife,
+    Value,
     from_row,
     group_of,
     life_at,
@@ -33,16 +40,12 @@ from groupledger.answers.queries import (
     records,
     steps,
 )
-from groupledger.answers.scope import unknown_group
+from groupledger.answers.scope import Scope, unknown_group
 from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from datetime import datetime
-
-    from groupledger.answers.causes import Counts
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
-    from groupledger.answers.scope import Scope
 
 
 BASELINE = "baseline"

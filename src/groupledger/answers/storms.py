@@ -9,9 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, selected, shown
 from groupledger.answers.audit import CERTAIN, SAME, caused
-from groupledger.answers.queries import CLASSIC, NUMBER, by_group, from_row, group_of, one_of, records, steps
+from groupledger.answers.queries import (
+    CLASSIC,
+    NUMBER,
+    GroupKey,
+    Query,
+    Reader,
+    Record,
+    by_group,
+    from_row,
+    group_of,
+    one_of,
+    records,
+    steps,
+)
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.scope import Ranking, Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, gaps, scope, why_empty
 from groupledger.answers.spoken import OF_MEMBERS
 from groupledger.answers.states import BASELINE
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, Severity
@@ -22,8 +35,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.causes import StateChange
-    from groupledger.answers.queries import GroupKey, Query, Reader, Record
-    from groupledger.answers.scope import RequestedScope
 
 
 TOGETHER = 10

@@ -16,9 +16,15 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.causes import StateChange, with_coordinators
+from groupledger.answers.causes import Cause, Moved, StateChange, with_coordinators
 from groupledger.answers.queries import (
     MOST_ASKED,
+    GroupKey,
+    NamedPartition,
+    Query,
+    Reader,
+    Record,
+    Value,
     alike,
     by_group,
     from_row,
@@ -29,16 +35,12 @@ from groupledger.answers.queries import (
     records,
 )
 from groupledger.answers.scope import require_names
-from groupledger.answers.states import rebalance_states, states
+from groupledger.answers.states import Difference, rebalance_states, states
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
-
-    from groupledger.answers.causes import Cause, Moved
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, Value
-    from groupledger.answers.states import Difference
 
 
 @dataclass(frozen=True, slots=True)

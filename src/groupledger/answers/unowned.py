@@ -6,7 +6,7 @@ held: the partition is there, the group subscribes to its topic, and nobody has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,6 +20,12 @@ from groupledger.answers.queries import (
     BY_ID,
     CLASSIC,
     MOST_ASKED,
+    GroupKey,
+    NamedPartition,
+    Query,
+    Reader,
+    Record,
+    TopicLife,
     by_group,
     group_of,
     life_at,
@@ -30,21 +36,15 @@ from groupledger.answers.queries import (
     records,
     steps,
 )
-from groupledger.answers.scope import known, reaches, require_names
+from groupledger.answers.scope import Known, Scope, known, reaches, require_names
 from groupledger.answers.spoken import numbered
-from groupledger.answers.states import begun_late, listings, measured, states, unseen_before
-from groupledger.core.moments import iso, placed
+from groupledger.answers.states import MeasuredStates, States, begun_late, listings, measured, states, unseen_before
+from groupledger.core.moments import Bound, iso, placed
 from groupledger.core.rebalance.findings import ASSIGNED_WITHOUT_TOPICS, DOUBLE_OWNED, NOT_SUBSCRIBED
 from groupledger.core.text import length
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from groupledger.answers.causes import Side
-    from groupledger.answers.queries import GroupKey, NamedPartition, Query, Reader, Record, TopicLife
-    from groupledger.answers.scope import Known, Scope
-    from groupledger.answers.states import MeasuredStates, States
-    from groupledger.core.moments import Bound
 
 
 Place = tuple[str, str, str, int]

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import Column, table
-from groupledger.answers.explanation import MemberMove, Rebalance
+from groupledger.answers.explanation import MemberMove, Rebalance, Result
 from groupledger.answers.scope import NO_RECORD
 from groupledger.answers.spoken import numbered
-from groupledger.cli.output import plain, room
+from groupledger.cli.output import Output, plain, room
 from groupledger.core.moments import clock, iso
 from groupledger.core.rebalance.findings import audited
 from groupledger.core.rebalance.registry import NOT_APPLICABLE, Attributed, in_words
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from groupledger.answers.at_a_glance import Listing
-    from groupledger.answers.explanation import Result
-    from groupledger.cli.output import Output
 
 RANKS: dict[str, int | tuple[int, int]] = {
     "group id": (0, 16),

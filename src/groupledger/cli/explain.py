@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.cli.options import Job, moment, takes
-from groupledger.cli.output import plain
-from groupledger.core.moments import iso
+from groupledger.cli.output import Output, plain
+from groupledger.core.moments import Bound, iso
 from groupledger.core.rebalance.findings import (
     DOUBLE_OWNED,
     HANDED_OVER_BEFORE_REVOKED,
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from groupledger.answers.explanation import Explanation
-    from groupledger.cli.output import Output
-    from groupledger.core.moments import Bound
 
 MOST_SHOWN = 20
 INVALID = "invalid"

@@ -10,7 +10,7 @@ import click
 from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.answers.spoken import NOBODY, spans
 from groupledger.cli.options import Job, takes
-from groupledger.cli.output import plain
+from groupledger.cli.output import Output, plain
 from groupledger.core.moments import dates_once
 from groupledger.core.text import shortened
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from groupledger.answers.recorded_history import GroupHandOvers, HandOver
     from groupledger.answers.scope import RequestedScope
-    from groupledger.cli.output import Output
 
 MEANINGS = {  # by the value of an OffsetVerdict, the worst first
     "set-while-empty": "the offset was changed while the group had no members",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from datetime import UTC
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,17 @@ from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, cause_lines, in_short, spans
 from groupledger.cli.options import Job, moment, read_point, takes
 from groupledger.core.log.topic_partitions import topic_partition
-from groupledger.core.moments import clock, dates_once, iso
+from groupledger.core.moments import Bound, clock, dates_once, iso
 from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
 
     from groupledger.answers.explanation import ComparedState, GroupDifference, MemberMove, ScenarioDifference
     from groupledger.answers.owners import OwnerSpan, PartitionTimeline
     from groupledger.answers.queries import Reader
     from groupledger.answers.timeline import Timeline, TimelineEntry
     from groupledger.cli.output import Output
-    from groupledger.core.moments import Bound
 
 
 # `groupledger timeline`: print the history of a group or a partition for a person.

@@ -12,8 +12,8 @@ from groupledger.answers.answer_columns import Column, table
 from groupledger.answers.spoken import assignor_of, numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes
-from groupledger.cli.output import plain
-from groupledger.core.moments import iso
+from groupledger.cli.output import Output, plain
+from groupledger.core.moments import Bound, iso
 from groupledger.core.obstacles import OBSTACLES, Readiness
 from groupledger.core.rebalance.findings import BY_CODE, failing
 from groupledger.core.text import shortened
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from groupledger.answers.audit import Audit
     from groupledger.answers.readiness import Forecast, GroupReadiness, ReadinessReport
     from groupledger.answers.scope import RequestedScope
-    from groupledger.cli.output import Output
-    from groupledger.core.moments import Bound
 
 
 # `groupledger audit`: judge every recorded rebalance, with an exit code for a gate.

@@ -10,12 +10,11 @@ import click
 
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import DEFAULT_CONFIG, Job, takes
-from groupledger.cli.output import mark, plain, print_exact, say
+from groupledger.cli.output import Output, mark, plain, print_exact, say
 from groupledger.cli.runs import print_timings
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.cli.output import Output
     from groupledger.pipeline.maintain import MaintainSummary
 
 

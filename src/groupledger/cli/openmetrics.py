@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,8 +19,6 @@ from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from groupledger.answers.gauges import Gauges, GroupGauges
     from groupledger.answers.scope import RequestedScope
     from groupledger.core.moments import Bound

@@ -20,7 +20,7 @@ from click.core import ParameterSource
 from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
-from groupledger.core.moments import bound, point
+from groupledger.core.moments import Bound, Point, bound, point
 from groupledger.core.rebalance.registry import called
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from groupledger.answers.queries import Reader
     from groupledger.answers.reader import LedgerReader
     from groupledger.config import Config
-    from groupledger.core.moments import Bound, Point
     from groupledger.pipeline.frames import LedgerFrames, SparkReader
     from groupledger.pipeline.invocation import Invocation
     from groupledger.sinks.ledger_tables import LedgerLocation

@@ -15,24 +15,20 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from enum import Enum
 from threading import Timer
 from typing import TYPE_CHECKING, Any
 
-from groupledger.answers.answer_columns import WIDE
+from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.core.moments import iso
 from groupledger.core.secrets import without_values
 from groupledger.core.text import LONGEST, cell, json_text, visible, without_middle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from rich.console import Console
-
-    from groupledger.answers.answer_columns import Column
 
 
 _COUNTED = re.compile(r"[0-9,]+|:.*")

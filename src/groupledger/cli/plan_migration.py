@@ -11,7 +11,7 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import takes
+from groupledger.cli.options import Job, takes
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
 from groupledger.core.rebalance.registry import COOPERATIVE_STICKY, called
@@ -19,7 +19,6 @@ from groupledger.core.rebalance.registry import COOPERATIVE_STICKY, called
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from groupledger.cli.options import Job
     from groupledger.cli.output import Output
     from groupledger.core.protocol.rolling_migration import BounceStep, GroupClient, Hazard, MigrationRehearsal, StopAll
 

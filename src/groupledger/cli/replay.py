@@ -11,7 +11,7 @@ from groupledger.answers.answer_columns import columns_of
 from groupledger.answers.spoken import numbered
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes
-from groupledger.cli.output import plain
+from groupledger.cli.output import Output, plain
 from groupledger.cli.scripts import plain_entry
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from groupledger.answers.replayed import Replayed
     from groupledger.answers.scope import RequestedScope
-    from groupledger.cli.output import Output
     from groupledger.listener import Entry
     from groupledger.pipeline.rebuild import Verification
 

@@ -12,7 +12,7 @@ import click
 from groupledger.answers.answer_columns import details, rows_in, table
 from groupledger.answers.spoken import numbered
 from groupledger.cli.options import Job, takes
-from groupledger.cli.output import plain
+from groupledger.cli.output import Output, plain
 from groupledger.core.moments import iso
 from groupledger.core.text import length, shortened, stretch
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from groupledger.answers.scope import RequestedScope
     from groupledger.answers.skew import RackShare, Skew, Weights
     from groupledger.answers.storms import Stickiness, Storm
-    from groupledger.cli.output import Output
 
 
 @click.group(short_help="Rank groups: storms, joins, migrations, skew, ...; or html.")

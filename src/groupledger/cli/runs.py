@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,13 +22,11 @@ from groupledger.core.moments import iso
 from groupledger.core.rebalance.registry import AS_OF_4_0_0, NOT_OF_3_7_1
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from types import FrameType
 
     from pyspark.sql import SparkSession
 
-    from groupledger.cli.output import Output
     from groupledger.pipeline.assign import AssignSummary
     from groupledger.pipeline.both_jobs import DemoSummary
     from groupledger.pipeline.frames import GroupVerdicts

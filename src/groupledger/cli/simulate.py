@@ -14,14 +14,13 @@ import click
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit
-from groupledger.cli.options import takes, was_given
+from groupledger.cli.options import Job, takes, was_given
 from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.cli.options import Job
     from groupledger.core.custom.assignor_names import CustomAssignor
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script

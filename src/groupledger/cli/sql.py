@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupledger.cli.options import Job, takes, was_given
-from groupledger.cli.output import plain, print_exact
+from groupledger.cli.output import Output, plain, print_exact
 from groupledger.core.text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from groupledger.cli.output import Output
 
 AS_JSON = 1_000
 """Rows of a JSON line without --limit."""

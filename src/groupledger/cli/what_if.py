@@ -10,16 +10,13 @@ import click
 
 from groupledger.answers.answer_columns import Column
 from groupledger.cli.history import LIMIT, print_members
-from groupledger.cli.options import moment, takes
-from groupledger.cli.output import plain
-from groupledger.core.moments import iso
+from groupledger.cli.options import Job, moment, takes
+from groupledger.cli.output import Output, plain
+from groupledger.core.moments import Bound, iso
 
 if TYPE_CHECKING:
     from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.queries import Reader
-    from groupledger.cli.options import Job
-    from groupledger.cli.output import Output
-    from groupledger.core.moments import Bound
     from groupledger.pipeline.grid import GridAnswer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -16,18 +16,16 @@ from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
-from groupledger.core.moments import NOW, clock
+from groupledger.core.moments import NOW, Bound, clock
 from groupledger.core.text import is_opaque, length, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from groupledger.answers.owners import Holding, OwnershipAt
     from groupledger.answers.queries import Reader
     from groupledger.answers.unowned import UnownedPartition, UnownedPartitions
     from groupledger.cli.output import Output
-    from groupledger.core.moments import Bound
 
 _NUMBERED = re.compile(r"[-:][0-9]+$")
 NOT_KNOWN = "not known: its record begins later"

@@ -14,12 +14,11 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.checksums import ByteArray
     from groupledger.core.arrays.ragged import Mask, MemberSlots, Slots
     from groupledger.core.history.fold_rows import Assignment

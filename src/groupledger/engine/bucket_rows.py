@@ -6,7 +6,7 @@ KIP-848 group the log records that its targets are judged by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -28,21 +28,17 @@ from pyspark.sql.types import (
 )
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.digest import digest
-from groupledger.core.log.listings import Listings
+from groupledger.core.log.listings import Listings, TopicChange
 from groupledger.engine.arrow_lists import Column, column, integers, nulled, whole
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.arrays.snapshots import TopicViews
-    from groupledger.core.log.listings import TopicChange
 
 
 BUCKET = "bucket"

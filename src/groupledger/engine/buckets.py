@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.core.arrays.batch import NONE
-from groupledger.core.rebalance.computation import rebalance
+from groupledger.core.arrays.batch import NONE, LongArray
+from groupledger.core.rebalance.computation import Rebalances, rebalance
 from groupledger.engine import bucket_rows as r
+from groupledger.engine.arrow_lists import Column as ListColumn
 from groupledger.engine.arrow_lists import column, integers, valid, wire_array
 from groupledger.engine.bucket_rows import Parts, parts_of
-from groupledger.engine.envelope import ENVELOPE, Envelope, as_table, repartition_by_id, sealed, sealed_counts
-from groupledger.engine.group_arrays import decode, held_rows
+from groupledger.engine.envelope import (
+    ENVELOPE,
+    Envelope,
+    FilesOfAttempt,
+    as_table,
+    repartition_by_id,
+    sealed,
+    sealed_counts,
+)
+from groupledger.engine.group_arrays import Calculation, DecodedBucket, decode, held_rows
 from groupledger.engine.result_rows import bucket_counts, encode_results, refusals
 from groupledger.tables import BY_NAME, REBALANCES
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from groupledger.core.arrays.batch import LongArray
-    from groupledger.core.rebalance.computation import Rebalances
-    from groupledger.engine.arrow_lists import Column as ListColumn
-    from groupledger.engine.envelope import FilesOfAttempt
-    from groupledger.engine.group_arrays import Calculation, DecodedBucket
-
 
 GROUPS_A_BUCKET = 4_000
 """Enough that the call itself costs nothing, few enough for a worker's memory."""

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     IntegerType,
     LongType,
     StringType,
@@ -34,19 +36,16 @@ from pyspark.sql.types import (
 from groupledger.core.arrays.kernels import compiled, kernel, runs_compiled
 from groupledger.core.arrays.ragged import starts
 from groupledger.engine.arrow_lists import ByteColumn, arrow_schema, one_array
+from groupledger.tables import Table
 from groupledger.tables import columns as c
 from groupledger.tables.data_file import DataFile
-from groupledger.tables.declaration import SEEDS, OneOf, hashed_columns
+from groupledger.tables.declaration import SEEDS, ColumnRule, OneOf, hashed_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pyspark.sql import DataFrame, Row
-    from pyspark.sql.types import DataType
 
     from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
-    from groupledger.tables import Table
-    from groupledger.tables.declaration import ColumnRule
 
     HashArray = NDArray[np.uint64]
 

@@ -6,22 +6,30 @@ next one starts from it. So a worker's memory is that of a slice, whatever the r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupledger import tables
 from groupledger.core import history
-from groupledger.core.history import GroupHeadRow, undecided_from
+from groupledger.core.history import FoldSettings, GroupHeadRow, TopicHistory, undecided_from
 from groupledger.engine import envelope
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.classic.column_fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.record_columns import LogColumns
-from groupledger.engine.envelope import ENVELOPE, NamedCount, columns_of, repartition_by_id, sealed_counts
+from groupledger.engine.envelope import (
+    ENVELOPE,
+    FilesOfAttempt,
+    NamedCount,
+    columns_of,
+    repartition_by_id,
+    sealed_counts,
+)
 from groupledger.engine.fold_schema import (
     BUCKET,
     DUPLICATES,
@@ -36,15 +44,6 @@ from groupledger.engine.fold_schema import (
 )
 from groupledger.tables import BY_NAME
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import DataFrame
-
-    from groupledger.core.history import FoldSettings, TopicHistory
-    from groupledger.engine.envelope import FilesOfAttempt
-
 
 RECORDS_A_SLICE = 30_000
 """Records that are folded at once, somewhat more than most buckets have: half a GiB where all change many owners."""

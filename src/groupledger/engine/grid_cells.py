@@ -26,11 +26,18 @@ from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
 from groupledger.core.scenarios.solving import targets_after_joins
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import column, integers, list_starts, listed
+from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed
 from groupledger.engine.bucket_rows import SCHEMA as CATALOGUE
 from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of
-from groupledger.engine.group_arrays import CONSUMER, OTHER_GROUP_TYPE, UNKNOWN_ASSIGNOR, decode
+from groupledger.engine.group_arrays import (
+    CONSUMER,
+    OTHER_GROUP_TYPE,
+    UNKNOWN_ASSIGNOR,
+    Calculation,
+    DecodedBucket,
+    decode,
+)
 from groupledger.engine.result_rows import ResultColumns, refusals
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
@@ -38,8 +45,6 @@ from groupledger.tables.declaration import TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
     from groupledger.config.loading import ChangeSettings
-    from groupledger.engine.arrow_lists import Column
-    from groupledger.engine.group_arrays import Calculation, DecodedBucket
 
 
 CELL = "cell"

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, GroupBatch
+from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import hash_utf8, rank_utf8
 from groupledger.core.arrays.kernels import run
-from groupledger.core.arrays.snapshots import GREATEST, NamedLists, Snapshots, number_topics
+from groupledger.core.arrays.snapshots import GREATEST, NamedLists, Snapshots, TopicViews, number_topics
 from groupledger.core.custom.contract import Texts
 from groupledger.core.rebalance.computation import Choice
 from groupledger.core.rebalance.registry import BY_NAME, REMEMBERING
@@ -44,9 +44,7 @@ from groupledger.engine.bucket_rows import RECORD_COLUMNS, Parts, TopicCatalogue
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
-    from groupledger.core.arrays.snapshots import TopicViews
     from groupledger.core.assignors.server.judgement import IdentifiedChange, Judgement, Logged
     from groupledger.core.custom.assignor_names import CustomAssignor
     from groupledger.core.log.listings import TopicChange

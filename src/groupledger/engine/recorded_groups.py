@@ -10,6 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
@@ -18,15 +19,12 @@ from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.buckets import bucket_of
-from groupledger.engine.envelope import ENVELOPE, as_table, columns_of, sealed
+from groupledger.engine.envelope import ENVELOPE, FilesOfAttempt, as_table, columns_of, sealed
 from groupledger.tables import CALLBACKS, METRICS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
-
-    from groupledger.engine.envelope import FilesOfAttempt
 
 
 TABLES = (CALLBACKS, METRICS)

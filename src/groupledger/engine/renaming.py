@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice, pairwise
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -19,12 +19,6 @@ from groupledger.engine.buckets import by_group
 from groupledger.engine.envelope import columns_of
 from groupledger.tables import OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import Column, DataFrame
-
 
 MARK = "~"
 """First character of every surrogate."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.assignors import MESSAGES, Status
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
 from groupledger.core.protocol.compatibility import java_releases
@@ -18,6 +18,7 @@ from groupledger.core.rebalance import step
 from groupledger.core.rebalance.attribution import (
     AttributedTo,
     Judged,
+    RecordedRound,
     attributed,
     is_foreign,
     is_javas,
@@ -58,17 +59,14 @@ from groupledger.engine.arrow_lists import (
     wire_array,
 )
 from groupledger.engine.envelope import NamedCount, columns_of
-from groupledger.engine.group_arrays import DecodedBucket
+from groupledger.engine.group_arrays import Calculation, DecodedBucket
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
-    from groupledger.core.rebalance.attribution import RecordedRound
-    from groupledger.engine.group_arrays import Calculation
 
 
 REJECTED = "REJECTED"

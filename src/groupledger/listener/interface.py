@@ -13,14 +13,11 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import RAISED
-from groupledger.listener.view import IllegalArgumentError, raise_one
-
-if TYPE_CHECKING:
-    from groupledger.listener.view import RebalanceConsumer
+from groupledger.listener.view import IllegalArgumentError, RebalanceConsumer, raise_one
 
 Partitions = Sequence[TopicPartition]
 

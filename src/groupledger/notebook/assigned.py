@@ -12,8 +12,6 @@ from groupledger.engine.memberships import declared as d
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import DataFrame, SparkSession
 
     from groupledger.config import LedgerSettings

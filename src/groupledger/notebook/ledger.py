@@ -17,10 +17,10 @@ from groupledger.answers.reader import LedgerReader, folder_of, is_object_store,
 from groupledger.answers.scope import RequestedScope, moments, newest
 from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import topic_partition
-from groupledger.core.moments import bound, from_micros, micros, point
+from groupledger.core.moments import Bound, Point, bound, from_micros, micros, point
 from groupledger.core.secrets import without_secrets
 from groupledger.notebook import replies
-from groupledger.notebook.replies import Reply
+from groupledger.notebook.replies import ListingReply, Reply, TableReply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from groupledger.answers.storms import Stickinesses, Storms
     from groupledger.answers.timeline import Timeline
     from groupledger.answers.unowned import UnownedPartitions
-    from groupledger.core.moments import Bound, Point
     from groupledger.core.protocol.rolling_migration import MigrationRehearsal
-    from groupledger.notebook.replies import ListingReply, TableReply
     from groupledger.pipeline.frames import LedgerFrames
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.custom.assignor_names import by_every_name, find_all
-from groupledger.core.custom.custom_group import DEFAULT
+from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.registry import RECORDS
 from groupledger.core.scenarios.solving import NAMES as SERVER_ASSIGNORS
-
-if TYPE_CHECKING:
-    from groupledger.core.custom.custom_group import CustomLimits
 
 
 class AssignorInfo(NamedTuple):

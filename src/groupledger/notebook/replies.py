@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from arro3.core import Table
 
-from groupledger.answers.answer_columns import columns_of, rows_in
+from groupledger.answers.answer_columns import Column, columns_of, rows_in
 from groupledger.answers.at_a_glance import Listing
 from groupledger.answers.replayed import Replayed
 from groupledger.answers.scope import Ranking, known_for
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from matplotlib.figure import Figure
-
-    from groupledger.answers.answer_columns import Column
 
 
 T = TypeVar("T")

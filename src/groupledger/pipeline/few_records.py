@@ -21,17 +21,17 @@ from groupledger.core.log.read_plan import united
 from groupledger.core.moments import micros
 from groupledger.engine.classic.column_fold import Start
 from groupledger.engine.fold_schema import FILLED, GROUP_KEY, RECORD
-from groupledger.engine.fold_slices import NO_TOPICS, ORDER, fold_records
+from groupledger.engine.fold_slices import NO_TOPICS, ORDER, KeyedGroup, fold_records
 from groupledger.pipeline.cluster import ClusterReading
 from groupledger.pipeline.enveloped import Enveloped, files_of
 from groupledger.pipeline.fold_input import GroupName
 from groupledger.pipeline.invocation import RECORDS, ROWS
-from groupledger.pipeline.past import forgotten_ends
+from groupledger.pipeline.past import Past, forgotten_ends
 from groupledger.sinks import ledger_tables
 from groupledger.sinks.location import WriteConflict, verified_rows
 from groupledger.sources.offsets_records import without_spark
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
-from groupledger.tables import GROUP_HEADS, LOG_RECORDS, TOPIC_SNAPSHOTS
+from groupledger.tables import GROUP_HEADS, LOG_RECORDS, TOPIC_SNAPSHOTS, Table
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ if TYPE_CHECKING:
 
     from groupledger.config import MaintainSettings
     from groupledger.engine.envelope import FilesOfAttempt
-    from groupledger.engine.fold_slices import KeyedGroup
-    from groupledger.pipeline.past import Past
     from groupledger.pipeline.reading import Reading
     from groupledger.sinks.ledger_tables import LedgerLocation
-    from groupledger.tables import Table
 
 
 FactRow = dict[str, Any]

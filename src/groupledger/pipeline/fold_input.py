@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from groupledger.core.history import home_of, possible_counts
@@ -24,10 +25,6 @@ from groupledger.pipeline.past import GROUP, Past, forgotten_ends
 from groupledger.sinks.current import numbered
 from groupledger.tables import GROUP_HEADS, LOG_RECORDS
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
 
 WORTH_MARKING = 50_000
 """Records of an ingest from which on its offset commits are kept from the fold: fewer cost less than the two queries

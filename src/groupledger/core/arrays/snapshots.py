@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, GroupBatch
+from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import hash_texts, rank_present, rank_texts
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.arrays.ragged import Ragged
 from groupledger.core.custom.custom_group import Group, Member
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
 
 

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.group import ExactMapOrders, Status, TargetLists, arrays
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
 
     Kernel = Callable[..., None]

@@ -13,18 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE_CAPACITY, TREE_CHAIN, partition_hash, spread
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.assignors.group import Status, first_at_least, sort, sort_by
+from groupledger.core.assignors.group import GroupView, Status, first_at_least, sort, sort_by
 from groupledger.core.assignors.range_ import has_replica
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
-    from groupledger.core.assignors.group import GroupView
 
 
 OK = int(Status.OK)

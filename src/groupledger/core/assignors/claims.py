@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.group import GroupView, first_at_least, mark_subscribed, sort, sort_by_rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 BIAS = 1 << 31
 

@@ -24,17 +24,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE, map_order
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.claims import Claims, phantom_key, settle, slot_of, topics_by_name, voided
-from groupledger.core.assignors.group import Arrays, GroupView, Status, sort, sort_by, sort_by_rank
+from groupledger.core.assignors.group import Arrays, GroupView, Status, TargetLists, sort, sort_by, sort_by_rank
 from groupledger.core.assignors.range_ import far_from, has_replica, racks_matter
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
-    from groupledger.core.assignors.group import TargetLists
 
 
 OK = int(Status.OK)

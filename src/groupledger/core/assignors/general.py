@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.balance import (
     REVOCATION,
@@ -24,14 +24,12 @@ from groupledger.core.assignors.balance import (
     subscribes,
 )
 from groupledger.core.assignors.claims import Claims, phantom_partition, phantom_topic, settle, slot_of, topics_by_name
-from groupledger.core.assignors.group import GroupView, Status, sort_by_rank, subscribers
+from groupledger.core.assignors.group import GroupView, Status, TargetLists, sort_by_rank, subscribers
 from groupledger.core.assignors.range_ import far_from, racks_matter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.arrays.batch import IntArray, LongArray
-    from groupledger.core.assignors.group import TargetLists
 
 OK = int(Status.OK)
 

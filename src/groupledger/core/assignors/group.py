@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE, GroupBatch
+from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE, map_order
 from groupledger.core.arrays.kernels import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 SPARSE = 4  # above this many ranks per item to sort, a counting sort would mostly look at empty ranks

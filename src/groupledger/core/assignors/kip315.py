@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.group import Arrays, GroupView, TargetLists, arrays, clear, group_at, sort_by_rank
@@ -25,8 +25,6 @@ from groupledger.core.rebalance.step import Reason
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.claims import slots, topics_by_name
@@ -22,7 +22,6 @@ from groupledger.core.assignors.safe import Doubt, doubts, withhold_claimed, wit
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 OK = int(Status.OK)
 SUBSCRIPTIONS_DIFFER = int(Status.SUBSCRIPTIONS_DIFFER)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.answer import answer
@@ -14,6 +14,7 @@ from groupledger.core.assignors.group import (
     Arrays,
     GroupView,
     Status,
+    TargetLists,
     group_at,
     sort_by_rank,
     sort_static_first,
@@ -24,9 +25,6 @@ from groupledger.core.assignors.group import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
-    from groupledger.core.assignors.group import TargetLists
 
 
 OK = int(Status.OK)

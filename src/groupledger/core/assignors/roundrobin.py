@@ -14,6 +14,7 @@ from groupledger.core.assignors.group import (
     Arrays,
     GroupView,
     Status,
+    TargetLists,
     first_at_least,
     group_at,
     sort_static_first,
@@ -23,7 +24,6 @@ from groupledger.core.assignors.group import (
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
-    from groupledger.core.assignors.group import TargetLists
 
 OK = int(Status.OK)
 NO_MEMBERS = int(Status.NO_MEMBERS_TO_CIRCLE)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.ragged import MemberSlots, Naming, Ragged, Topics, number
 from groupledger.core.arrays.snapshots import select, with_members
 from groupledger.core.assignors.group import Path, Status
@@ -26,8 +26,6 @@ from groupledger.core.rebalance.step import withhold
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
     Assignor = Callable[[GroupBatch], AssignmentBatch]
 

@@ -10,12 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import (
@@ -27,9 +26,6 @@ from groupledger.core.custom.custom_group import (
     is_handed_over,
 )
 from groupledger.core.custom.messages import Complaint, Finding, SortedPartitions, call_all, printable
-
-if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 def examine(custom: CustomAssignor, group: Group) -> Finding:

@@ -7,18 +7,14 @@ Indices are of steps, of groups, and of members in all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.arrays.ragged import starts
 from groupledger.core.history.fold_rows import FIRST_GENERATION, Kind
-
-if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
-
 
 HEAD, GENERATION, TOMBSTONE, HOLE = range(4)
 """What a step is."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.arrays.snapshots import GREATEST, LEAST, TopicViews
 from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import MICROS_A_MILLI
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 def last_change(since: Sequence[int], record_ms: int) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, LongArray
 from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.assignors import MESSAGES, Status, assign
@@ -24,10 +24,6 @@ from groupledger.core.protocol.consumer import PartitionCounts, Seat, Subscripti
 from groupledger.core.rebalance.registry import BY_NAME, JAVA, RECORDS
 from groupledger.core.rebalance.step import Form, assign_round, hold_back, three_sets
 from groupledger.core.scenarios.form import through_user_data
-
-if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
-
 
 PartitionsByMember = Mapping[str, tuple[TopicPartition, ...]]
 """Partitions by member id."""

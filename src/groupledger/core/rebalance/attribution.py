@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.assignors import Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
@@ -29,7 +29,6 @@ from groupledger.core.scenarios.form import encode_group
 from groupledger.core.wire.consumer_protocol import STICKY, STRAY_PREFIX
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.arrays.snapshots import Snapshots
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import run
 from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.arrays.snapshots import NamedLists, Snapshots, Subscribed, TopicViews, by_topic, select
@@ -42,7 +42,6 @@ from groupledger.core.rebalance.verdict import (
 )
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
 
 

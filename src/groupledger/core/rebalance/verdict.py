@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.ragged import MemberSlots, Slots
-from groupledger.core.arrays.snapshots import GREATEST, LEAST, TopicViews
+from groupledger.core.arrays.snapshots import GREATEST, LEAST, Snapshots, Subscribed, TopicViews
 from groupledger.core.rebalance.registry import AS_OF_4_0_0, NOT_OF_3_7_1
 from groupledger.core.rebalance.step import GroupMembership, contains
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
-    from groupledger.core.arrays.snapshots import Snapshots, Subscribed
 
 
 _4_0_0 = "_4_0_0"

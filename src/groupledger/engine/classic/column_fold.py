@@ -17,9 +17,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger import tables
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.ragged import owners, places, starts
-from groupledger.core.history import CoverageRow, FindingRow, GroupHeadRow, QuarantineRow, fold_rows
+from groupledger.core.history import (
+    CoverageRow,
+    FindingRow,
+    FoldSettings,
+    GroupHeadRow,
+    QuarantineRow,
+    TopicHistory,
+    fold_rows,
+)
 from groupledger.core.history.classic import (
     ClaimPeriod,
     Disagreement,
@@ -40,32 +48,24 @@ from groupledger.core.history.classic_kernels import (
     UNREADABLE,
 )
 from groupledger.core.history.fold import BEGINNING, OTHER_GROUP, other_group
-from groupledger.core.history.fold_rows import ROLES, GroupType
-from groupledger.core.history.head import encode_state, read_classic_head
+from groupledger.core.history.fold_rows import ROLES, Assignment, GroupType
+from groupledger.core.history.head import Tenures, encode_state, read_classic_head
 from groupledger.core.history.ownership import SOURCE, Generation, GroupState, snapshot_id
-from groupledger.core.rebalance.findings import DOUBLE_OWNED, REWRITE_DIFFERS, Invariant
+from groupledger.core.rebalance.findings import DOUBLE_OWNED, REWRITE_DIFFERS, Invariant, Severity
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.group_metadata import NO_VERSION
 from groupledger.core.wire.offsets_log import OFFSET_COMMITS, LogKey, RecordKind, commit_kind, decode_key
 from groupledger.engine.arrow_lists import arrow_schema, arrow_type
-from groupledger.engine.classic.distinct_payloads import read_payloads, read_records
-from groupledger.engine.classic.record_columns import PartitionSets
-from groupledger.engine.classic.steps import HeadOfGroup, timeline
+from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads, read_payloads, read_records
+from groupledger.engine.classic.record_columns import CodedTexts, LogColumns, PartitionSets
+from groupledger.engine.classic.steps import GroupTimeline, HeadOfGroup, timeline
 from groupledger.engine.envelope import columns_of
 from groupledger.engine.fold_schema import DUPLICATES, RECORDS
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.faults import Fault
-    from groupledger.core.history import FoldSettings, TopicHistory
-    from groupledger.core.history.fold_rows import Assignment
-    from groupledger.core.history.head import Tenures
-    from groupledger.core.rebalance.findings import Severity
-    from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads
-    from groupledger.engine.classic.record_columns import CodedTexts, LogColumns
-    from groupledger.engine.classic.steps import GroupTimeline
 
 
 class Start(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.ragged import owners, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
 from groupledger.core.history.members import ReadAssignment, ReadSubscription, read_assignment, read_subscription
@@ -45,6 +45,7 @@ from groupledger.engine.classic.record_columns import (
     CodedBytes,
     CodedTexts,
     IdentifiedLists,
+    LogColumns,
     PartitionLists,
     TopicTimes,
     blobs,
@@ -55,12 +56,10 @@ from groupledger.engine.classic.record_columns import (
 )
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.log.listings import TopicHistory
     from groupledger.engine.arrow_lists import ByteColumn
-    from groupledger.engine.classic.record_columns import LogColumns
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.arrays.ragged import owners, starts, take
 from groupledger.core.history import LogRow
@@ -22,9 +22,6 @@ from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.checksums import ByteArray
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.log.listings import TopicHistory

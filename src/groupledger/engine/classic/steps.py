@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.ragged import lengths, owners, starts, take
 from groupledger.core.history.classic_kernels import (
     GENERATION,
@@ -25,16 +25,14 @@ from groupledger.core.history.classic_kernels import (
     group_starts,
     transfer,
 )
-from groupledger.engine.classic.record_columns import distinct
+from groupledger.engine.classic.record_columns import CodedTexts, LogColumns, distinct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.history.head import Tenures
     from groupledger.core.history.ownership import GroupState
     from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads
-    from groupledger.engine.classic.record_columns import CodedTexts, LogColumns
 
 
 class HeadOfGroup(NamedTuple):

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import hash_utf8
 from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Member, TopicPartition
@@ -43,11 +43,12 @@ from groupledger.engine.arrow_lists import (
 )
 from groupledger.engine.bucket_rows import SCHEMA, SINCE, Parts, TopicCatalogue, by_topic
 from groupledger.engine.buckets import GROUPS_A_BUCKET, rebalanced
-from groupledger.engine.group_arrays import DecodedBucket
+from groupledger.engine.group_arrays import Calculation, DecodedBucket
 from groupledger.engine.memberships import declared as d
 from groupledger.engine.memberships.declared import (
     NUMBERS,
     WIRE,
+    AssignPlan,
     ColumnKind,
     OwnedLists,
     any_of,
@@ -62,10 +63,7 @@ from groupledger.engine.result_rows import ResultColumns, refusals
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
     from groupledger.core.arrays.ragged import Mask
-    from groupledger.engine.group_arrays import Calculation
-    from groupledger.engine.memberships.declared import AssignPlan
 
 
 INPUT = arrow_schema(r.INPUT)

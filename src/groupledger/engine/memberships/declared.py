@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.assignor_names import SOLVED_ALONE, find, may_be_custom
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
@@ -41,7 +41,6 @@ from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS, TOPIC_PARTITIONS
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
     from groupledger.core.arrays.ragged import Mask
 
 

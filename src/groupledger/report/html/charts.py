@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.group_owners import UNITS
+from groupledger.answers.group_owners import UNITS, Counted
 from groupledger.answers.queries import CLASSIC
 from groupledger.answers.spoken import numbered
 from groupledger.core.moments import EPOCH
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from groupledger.answers.group_owners import Counted
     from groupledger.answers.skew import Skew
     from groupledger.answers.timeline import TimelineEntry
     from groupledger.answers.unowned import Stretch

@@ -11,14 +11,13 @@ from groupledger.answers.answer_columns import table
 from groupledger.answers.replayed import Replayed, ReplayedGroup
 from groupledger.answers.spoken import numbered, spans
 from groupledger.core.moments import iso
-from groupledger.report.html.charts import consumption_picture, drawing, missed_partitions
+from groupledger.report.html.charts import Drawing, consumption_picture, drawing, missed_partitions
 from groupledger.report.html.page_parts import PageTable, Section, some
 from groupledger.report.pictures import draw, draw_courses
 
 if TYPE_CHECKING:
     from groupledger.answers.changed_group import WhatIf
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, ScriptComparison
-    from groupledger.report.html.charts import Drawing
 
 COLUMNS = {
     **{head: f"cost.{head}" for head in ("rounds", "moves", "revoked", "lost")},

@@ -6,33 +6,32 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
-from groupledger.answers.audit import audit
+from groupledger.answers.audit import Audit, Found, audit
 from groupledger.answers.causes import QUIET
-from groupledger.answers.explanation import with_states
-from groupledger.answers.gauges import gauges
-from groupledger.answers.group_owners import group_owners, hand_overs, overview, rebalances_over_time, sizes, unit_of
-from groupledger.answers.queries import CLASSIC, CONSUMER, exactly
+from groupledger.answers.explanation import Rebalance, with_states
+from groupledger.answers.gauges import Gauges, gauges
+from groupledger.answers.group_owners import (
+    Counted,
+    GroupLine,
+    GroupOwners,
+    Size,
+    group_owners,
+    hand_overs,
+    overview,
+    rebalances_over_time,
+    sizes,
+    unit_of,
+)
+from groupledger.answers.queries import CLASSIC, CONSUMER, Reader, exactly
 from groupledger.answers.scope import RequestedScope, Scope, known
-from groupledger.answers.skew import skew
+from groupledger.answers.skew import Skew, Skews, skew
 from groupledger.answers.states import Selection
-from groupledger.answers.storms import storms
-from groupledger.answers.timeline import timeline
-from groupledger.answers.unowned import unowned_time
+from groupledger.answers.storms import Storms, storms
+from groupledger.answers.timeline import Timeline, TimelineEntry, timeline
+from groupledger.answers.unowned import UnownedTime, unowned_time
 from groupledger.core.rebalance.findings import Severity
 from groupledger.report.html.charts import MOST_ROWS
-
-if TYPE_CHECKING:
-    from groupledger.answers.audit import Audit, Found
-    from groupledger.answers.explanation import Rebalance
-    from groupledger.answers.gauges import Gauges
-    from groupledger.answers.group_owners import Counted, GroupLine, GroupOwners, Size
-    from groupledger.answers.queries import Reader
-    from groupledger.answers.skew import Skew, Skews
-    from groupledger.answers.storms import Storms
-    from groupledger.answers.timeline import Timeline, TimelineEntry
-    from groupledger.answers.unowned import UnownedTime
 
 MOST_GROUPS = 5_000
 """Groups that the index lists."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -14,13 +14,14 @@ from groupledger.answers.causes import QUIET
 from groupledger.answers.queries import CLASSIC, CONSUMER, exactly
 from groupledger.answers.skew import Load
 from groupledger.answers.spoken import OF_PAIRS, assignor_of, in_short, numbered, pairs, spans
-from groupledger.answers.unowned import is_found
+from groupledger.answers.unowned import Stretch, is_found
 from groupledger.core.moments import dates_once, iso
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, UNOWNED, Severity
 from groupledger.core.text import length, shortened, stretch
 from groupledger.report.html.charts import (
     COLOURS,
     MOST_BARS,
+    Moves,
     drawing,
     heat,
     heat_picture,
@@ -30,18 +31,13 @@ from groupledger.report.html.charts import (
     unowned_counts,
     unowned_picture,
 )
-from groupledger.report.html.gathering import last_change
+from groupledger.report.html.gathering import GroupFacts, last_change
 from groupledger.report.html.owner_chart import owner_matrix, owner_picture, size_picture
 from groupledger.report.html.page_parts import NO_ONE_OWNER, PageTable, Section, command, cut, some
 from groupledger.report.pictures import draw
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from groupledger.answers.timeline import TimelineEntry
-    from groupledger.answers.unowned import Stretch
-    from groupledger.report.html.charts import Moves
-    from groupledger.report.html.gathering import GroupFacts
 
 
 MOST_CAUSES, MOST_PAIRS, MOST_FINDINGS = 8, 10, 20

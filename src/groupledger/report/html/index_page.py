@@ -17,11 +17,10 @@ from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import BY_CODE, Severity
 from groupledger.core.text import length, stretch
 from groupledger.core.version import __version__
-from groupledger.report.html.charts import heat, heat_picture
+from groupledger.report.html.charts import Drawing, heat, heat_picture
 from groupledger.report.html.page_parts import Link, PageTable, Section, command, some
 
 if TYPE_CHECKING:
-    from groupledger.report.html.charts import Drawing
     from groupledger.report.html.gathering import Fleet
 
 Pages = Mapping[GroupKey, str]

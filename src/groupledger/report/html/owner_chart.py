@@ -18,6 +18,7 @@ from groupledger.report.html.charts import (
     GREEN,
     GREY,
     ORANGE,
+    Drawing,
     days,
     label,
     moves_in_time,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from groupledger.answers.owners import OwnerSpan
     from groupledger.answers.queries import NamedPartition
     from groupledger.answers.timeline import TimelineEntry
-    from groupledger.report.html.charts import Drawing
 
 
 COLUMNS = 480

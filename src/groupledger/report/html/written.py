@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from groupledger.core.faults import Fault
 from groupledger.core.text import cell
 from groupledger.report.html.gathering import fleet, group_facts
-from groupledger.report.html.group_page import group_page
-from groupledger.report.html.index_page import index_page
+from groupledger.report.html.group_page import GroupPage, group_page
+from groupledger.report.html.index_page import IndexPage, index_page
 from groupledger.report.html.page_parts import INDEX, PAGE_NAME, Link, page_of
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from groupledger.answers.queries import Reader
     from groupledger.answers.scope import RequestedScope
     from groupledger.report.html.comparison_page import ComparisonPage
-    from groupledger.report.html.group_page import GroupPage
-    from groupledger.report.html.index_page import IndexPage
 
 
 T = TypeVar("T")

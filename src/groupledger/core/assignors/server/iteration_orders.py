@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, sort_by_bucket, spread
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
@@ -19,8 +19,6 @@ from groupledger.core.assignors.server.server_group import ServerBatch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 class ServerGroupView(NamedTuple):

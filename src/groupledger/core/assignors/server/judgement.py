@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, spread
 from groupledger.core.arrays.kernels import kernel, run
 from groupledger.core.assignors.server.iteration_orders import ServerGroupView, group_at
@@ -278,8 +278,6 @@ def _by_topic(lists: TargetRecords) -> dict[str, set[tuple[bytes, int]]]:
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray
 
 
 class TargetCertainty(Enum):

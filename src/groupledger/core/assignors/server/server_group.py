@@ -6,19 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, NewType
+from typing import NamedTuple, NewType
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.assignors.server.orders import JOINED, timeline_bits, timeline_keys, uuid_halves, uuid_hashes
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
-
-if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import IntArray, LongArray
-
 
 UUID_BYTES = 16
 INT32 = 2**31

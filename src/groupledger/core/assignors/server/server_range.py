@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE
+from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
 from groupledger.core.assignors.server.iteration_orders import ServerGroupView, group_at, walk_subscription
@@ -18,8 +18,6 @@ from groupledger.core.assignors.server.server_group import ServerBatch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import IntArray, LongArray
 
 
 class Shares(NamedTuple):
