@@ -11,7 +11,7 @@ from groupledger.cli.runs import WORDS, meaning
 from groupledger.core.faults import Code
 from groupledger.core.log.lines import GroupCode, LineCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.log.segments import SegmentCode
-from groupledger.core.obstacles import OBSTACLES
+from groupledger.core.obstacles import Obstacle
 from groupledger.core.protocol.rolling_migration import Danger
 from groupledger.core.rebalance.findings import INVARIANTS, Judge
 from groupledger.core.rebalance.registry import NOT_OF_3_7_1
@@ -121,7 +121,7 @@ def codes() -> str:
         _FINDINGS,
         *table(("code", "what is wrong", "severity", "judged by", "in `violations`", "guide"), findings),
     ]
-    reasons = [(f"`{each.code}`", each.what, each.effect.value) for each in OBSTACLES]
+    reasons = [(f"`{each.code}`", each.what, each.effect.value) for each in Obstacle]
     parts += [_REASONS, *table(("code", "what it means", "effect"), reasons)]
     dangers = [(f"`{each.value}`", each.what) for each in Danger]
     parts += [_DANGERS, *table(("code", "what it means"), dangers)]

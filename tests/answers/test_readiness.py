@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
-from groupledger.core.obstacles import OBSTACLES
+from groupledger.core.obstacles import Obstacle
 from groupledger.core.wire.codec import uuid_text
 from groupledger.core.wire.consumer_protocol import ConsumerProtocolAssignment, encode_assignment
 from groupledger.core.wire.offsets_log import LogKey, LogRecord, RecordKind, encode
@@ -166,7 +166,7 @@ def test_a_group_has_its_state_and_reasons(groups, of, state, codes):
 
 def test_every_code_is_found():
     found = {code for *_, codes in CASES for code in codes}
-    assert found | {"SUBSCRIPTIONS_DIFFER"} == {each.code for each in OBSTACLES}
+    assert found | {"SUBSCRIPTIONS_DIFFER"} == {each.code for each in Obstacle}
 
 
 def test_members_with_different_subscriptions_are_named(groups):

@@ -3,7 +3,7 @@
 import pytest
 
 from groupledger.core.assignors.server.across_conversion import GroupBefore, MemberBefore, convert
-from groupledger.core.obstacles import BY_CODE, Readiness, readiness
+from groupledger.core.obstacles import Obstacle, Readiness, readiness
 from groupledger.core.wire.codec import uuid_text
 
 LISTED = {topic: (uuid_text(topic.encode() * 16), 4) for topic in "ab"}
@@ -49,7 +49,7 @@ def test_a_group_that_cannot_be_told_stands_beside_the_others():
 
 def test_one_reason_that_blocks_decides():
     def state(*codes):
-        return readiness(BY_CODE[code] for code in codes)
+        return readiness(Obstacle[code] for code in codes)
 
     assert state() is Readiness.READY
     assert state("STATIC_MEMBERS") is Readiness.READY

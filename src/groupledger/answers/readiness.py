@@ -32,9 +32,8 @@ from groupledger.answers.queries import (
 from groupledger.answers.scope import RequestedScope, Scope, scope, why_empty
 from groupledger.answers.states import recorded
 from groupledger.answers.storms import busy
-from groupledger.core import obstacles as c
 from groupledger.core.assignors.server.across_conversion import Converted, GroupBefore, MemberBefore, Owned
-from groupledger.core.obstacles import BY_CODE, Effect, Obstacle, Readiness
+from groupledger.core.obstacles import Effect, Obstacle, Readiness, readiness
 from groupledger.core.protocol.compatibility import (
     JAVA_WRITER,
     KAFKAS_ASSIGNORS,
@@ -154,7 +153,7 @@ def _judged(state: Record, members: Sequence[Record], seen: Evidence) -> _Judged
         state, members = state | {"group_type": state["now_type"], "members": 0}, ()
     members = members if state["members"] else ()
     reasons = tuple(obstacles(state, members, seen))
-    found = c.readiness(BY_CODE[each.code] for each in reasons)
+    found = readiness(Obstacle[each.code] for each in reasons)
     return _Judged(state, members, reasons, Readiness.CONVERTED if state["group_type"] == CONSUMER else found)
 
 
@@ -168,7 +167,7 @@ def _with_forecasts(reader: Reader, judged: Sequence[_Judged], convert: Convert)
         of_group = tuple(_forecast(name, group, of[number]) for name, of in answers.items())
         dealt = afresh[number].after
         forecasts[id(each)] = of_group, None if dealt is None else copartitioned(group, dealt)
-    order = list(BY_CODE)
+    order = list(Obstacle.__members__)
     for each in judged:
         of_each, beside = forecasts.get(id(each), ((), None))
         reasons = tuple(sorted((*each.reasons, *filter(None, [beside])), key=lambda reason: order.index(reason.code)))
@@ -189,7 +188,7 @@ def _has_forecast(each: _Judged) -> bool:
     """Return whether the members are consumers whose whole assignment is known."""
     codes = {reason.code for reason in each.reasons}
     is_known = each.members and each.state["group_type"] == CLASSIC and each.state["complete"]
-    return bool(is_known) and not codes & {c.NOT_CONSUMERS.code, c.IS_STREAMS.code}
+    return bool(is_known) and not codes & {Obstacle.NOT_CONSUMERS.code, Obstacle.STREAMS.code}
 
 
 def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefore]:
@@ -219,8 +218,8 @@ def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefo
 def _plan(each: _Judged) -> str | None:
     """Name the rehearsal of the way to `range`, if the assignor prevents a conversion and the libraries are known."""
     codes = {reason.code for reason in each.reasons}
-    in_the_way = codes & {c.ASSIGNMENT_HAS_USER_DATA.code, c.CUSTOM_ASSIGNOR.code}
-    if not in_the_way or c.CLIENT_LACKS_KIP_848.code in codes or each.state["assignor"] not in KAFKAS_ASSIGNORS:
+    in_the_way = codes & {Obstacle.ASSIGNMENT_HAS_USER_DATA.code, Obstacle.CUSTOM_ASSIGNOR.code}
+    if not in_the_way or Obstacle.CLIENT_LACKS_KIP_848.code in codes or each.state["assignor"] not in KAFKAS_ASSIGNORS:
         return None
     counted: Counter[str] = Counter()
     for row in each.members:
@@ -420,25 +419,25 @@ def obstacles(state: Record, members: Sequence[Record], seen: Evidence) -> Itera
         classic = [row["member_id"] for row in members if row["subscription_version"] is not None]
         if classic:
             text = f"{len(classic):,} of {len(members):,} members are classic: {few(_short(classic))}"
-            yield _reason(c.MIXED_MEMBERS, text)
+            yield _reason(Obstacle.MIXED_MEMBERS, text)
         return
     if state["group_type"] != CLASSIC or state["protocol_type"] not in CONSUMERS:
-        yield _reason(c.NOT_CONSUMERS, f"the protocol type is {state['protocol_type']!r}")
+        yield _reason(Obstacle.NOT_CONSUMERS, f"the protocol type is {state['protocol_type']!r}")
         return
     if not members:
-        yield _reason(c.NO_MEMBERS_RECORDED, "no record of it in the ledger has a member")
+        yield _reason(Obstacle.NO_MEMBERS_RECORDED, "no record of it in the ledger has a member")
         return
     if state["assignor"] == STREAMS:
         instead = "docs/guides/decide/kip-848-readiness.md says what to do instead"
-        yield _reason(c.IS_STREAMS, f"the assignor is {STREAMS!r}: {instead}")
+        yield _reason(Obstacle.STREAMS, f"the assignor is {STREAMS!r}: {instead}")
         return
     if state["is_empty"]:
-        yield _reason(c.EMPTY_NOW, "what is said here is of its last members")
+        yield _reason(Obstacle.EMPTY_NOW, "what is said here is of its last members")
     yield from _of_assignor(state, seen)
     yield from _of_clients(state, members)
     yield from _of_members(state, members, seen)
     if seen.storm is not None:
-        yield _reason(c.REBALANCE_STORM, seen.storm)
+        yield _reason(Obstacle.REBALANCE_STORM, seen.storm)
 
 
 def _reason(obstacle: Obstacle, evidence: str) -> Hindrance:
@@ -448,21 +447,21 @@ def _reason(obstacle: Obstacle, evidence: str) -> Hindrance:
 def _of_assignor(state: Record, seen: Evidence) -> Iterator[Hindrance]:
     assignor = state["assignor"]
     if not state["complete"]:
-        yield _reason(c.INCOMPLETE_RECORD, "no verdict rests on the last record")
+        yield _reason(Obstacle.INCOMPLETE_RECORD, "no verdict rests on the last record")
     if seen.unread is not None:
-        yield _reason(c.RECORD_NOT_READ, seen.unread)
+        yield _reason(Obstacle.RECORD_NOT_READ, seen.unread)
     if assignor not in KNOWN_ASSIGNORS:
-        yield _reason(c.CUSTOM_ASSIGNOR, f"the assignor is {assignor!r}")
+        yield _reason(Obstacle.CUSTOM_ASSIGNOR, f"the assignor is {assignor!r}")
     if seen.user_data is None:
-        yield _reason(c.ASSIGNMENT_NOT_KEPT, f"the bytes of {state['snapshot_id']} are not in `log_records`")
+        yield _reason(Obstacle.ASSIGNMENT_NOT_KEPT, f"the bytes of {state['snapshot_id']} are not in `log_records`")
     elif seen.user_data:
         text = f"{assignor} wrote some for {len(seen.user_data):,} of {state['members']:,} members"
-        yield _reason(c.ASSIGNMENT_HAS_USER_DATA, f"{text}: {few(_short(seen.user_data))}")
+        yield _reason(Obstacle.ASSIGNMENT_HAS_USER_DATA, f"{text}: {few(_short(seen.user_data))}")
     if seen.assignors:
         [member, *_] = _short(seen.assignors)
         more = f"; so did {len(seen.assignors) - 1:,} more" if len(seen.assignors) > 1 else ""
         names = " and under ".join(seen.assignors[min(seen.assignors)])
-        yield _reason(c.SEVERAL_ASSIGNORS, f"{member} took part under {names}{more}")
+        yield _reason(Obstacle.SEVERAL_ASSIGNORS, f"{member} took part under {names}{more}")
 
 
 def _of_clients(state: Record, members: Sequence[Record]) -> Iterator[Hindrance]:
@@ -480,23 +479,23 @@ def _of_clients(state: Record, members: Sequence[Record]) -> Iterator[Hindrance]
         elif not known & SPEAK_KIP_848 or (is_older_java(version) and known & SPEAK_KIP_848 <= {JAVA_WRITER}):
             lacking.setdefault(" or ".join(named_writers(known, version)), []).append(row["member_id"])
     for named, those in sorted(unread.items()):
-        yield _reason(c.SUBSCRIPTION_NOT_KNOWN, f"{few(_short(those))} {_writes(those)} {named}")
+        yield _reason(Obstacle.SUBSCRIPTION_NOT_KNOWN, f"{few(_short(those))} {_writes(those)} {named}")
     for named, those in sorted(lacking.items()):
-        yield _reason(c.CLIENT_LACKS_KIP_848, f"{few(_short(those))} {_writes(those)} as {named}")
+        yield _reason(Obstacle.CLIENT_LACKS_KIP_848, f"{few(_short(those))} {_writes(those)} as {named}")
     if strangers and state["assignor"] in KNOWN_ASSIGNORS:
-        yield _reason(c.CLIENT_NOT_KNOWN, f"{few(_short(strangers))} {_writes(strangers)} as none of them")
+        yield _reason(Obstacle.CLIENT_NOT_KNOWN, f"{few(_short(strangers))} {_writes(strangers)} as none of them")
 
 
 def _of_members(state: Record, members: Sequence[Record], seen: Evidence) -> Iterator[Hindrance]:
     static = sorted(row["group_instance_id"] for row in members if row["group_instance_id"] is not None)
     if static:
-        yield _reason(c.STATIC_MEMBERS, f"{len(static):,} of {len(members):,} members: {few(static)}")
+        yield _reason(Obstacle.STATIC_MEMBERS, f"{len(static):,} of {len(members):,} members: {few(static)}")
     if state["shared_topics"] is None:
         kinds = {tuple(sorted(set(row["topics"] or ()))) for row in members}
         if len(kinds) > 1:
-            yield _reason(c.SUBSCRIPTIONS_DIFFER, f"{len(kinds):,} subscriptions in {len(members):,} members")
+            yield _reason(Obstacle.SUBSCRIPTIONS_DIFFER, f"{len(kinds):,} subscriptions in {len(members):,} members")
     if seen.subscriptions:
-        yield _reason(c.MAY_BE_A_PATTERN, few(_short(seen.subscriptions)))
+        yield _reason(Obstacle.MAY_BE_A_PATTERN, few(_short(seen.subscriptions)))
 
 
 def copartitioned(group: GroupBefore, afresh: Mapping[str, Owned]) -> Hindrance | None:
@@ -511,7 +510,9 @@ def copartitioned(group: GroupBefore, afresh: Mapping[str, Owned]) -> Hindrance 
         apart = _apart(afresh, topics, count)
         if apart:
             each = f"{few(topics)} ({count:,} partitions each)"
-            return _reason(c.COPARTITIONED, f"{each}: dealt afresh, `uniform` parts {apart:,} of {count:,} numbers")
+            return _reason(
+                Obstacle.COPARTITIONED, f"{each}: dealt afresh, `uniform` parts {apart:,} of {count:,} numbers"
+            )
     return None
 
 

@@ -14,7 +14,7 @@ from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes
 from groupledger.cli.output import Output, plain
 from groupledger.core.moments import Bound, iso
-from groupledger.core.obstacles import OBSTACLES, Readiness
+from groupledger.core.obstacles import Obstacle, Readiness
 from groupledger.core.rebalance.findings import BY_CODE, failing
 from groupledger.core.text import shortened
 
@@ -183,7 +183,7 @@ def _print_codes(output: Output, answer: ReadinessReport) -> None:
     found = {reason.code for each in answer.groups for reason in each.reasons}
     if found:
         output.title("what these mean")
-    for obstacle in OBSTACLES:
+    for obstacle in Obstacle:
         if obstacle.code in found:
             output.line(f"- {obstacle.code}: {obstacle.what}")
 
