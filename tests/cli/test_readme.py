@@ -47,7 +47,7 @@ def without_spark(monkeypatch, tmp_path):
     for starts in ("spark", "spark_for_ledger"):
         monkeypatch.setattr(f"groupledger.cli.options.Job.{starts}", started)
     monkeypatch.setattr("groupledger.pipeline.frames.require_catalog", started)  # the ledger of these pages is a folder
-    monkeypatch.setattr("groupledger.engine.kernel_archive.kernel_archive", started)
+    monkeypatch.setattr("groupledger.engine.archive.kernel_archive", started)
     monkeypatch.setattr("groupledger.sources.kafka_log.Cluster.__init__", started)
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")

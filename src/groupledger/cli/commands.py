@@ -22,7 +22,7 @@ SECTIONS = {
         "timeline": "history",
         "explain": "explain",
         "diff": "history",
-        "hand-overs": "hand_overs",
+        "hand-overs": "judgements",
         "audit": "judgements",
         "report": "report",
         "readiness": "judgements",
@@ -35,7 +35,7 @@ SECTIONS = {
         "rehearse": "replay",
         "plan-migration": "plan_migration",
         "simulate": "simulate",
-        "solve": "solve",
+        "solve": "simulate",
     },
     "Keep": {
         **dict.fromkeys(("maintain", "migrate", "rebuild"), "keeping"),

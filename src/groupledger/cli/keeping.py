@@ -225,7 +225,7 @@ def kernels() -> None:
       --jars "$(groupledger jars)" "$(groupledger job-file)" \\
       assign --config groupledger.yaml
     """
-    from groupledger.engine.kernel_archive import kernel_archive
+    from groupledger.engine.archive import kernel_archive
 
     print_exact(str(kernel_archive()))
 

@@ -1,4 +1,4 @@
-"""`groupledger simulate`: play scripts and print every round and call, line by line and without Spark."""
+"""`groupledger simulate` and `solve`: play scripts, or compute scenarios, line by line and without Spark."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from groupledger.core.custom.assignor_names import CustomAssignor
+    from groupledger.core.custom.custom_group import CustomLimits
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
-
 
 _COLUMNS = (
     Column("script", least=12),
@@ -499,3 +501,37 @@ def _row(took: JsonObject, member: JsonObject) -> tuple[object, ...]:
 def _named(partitions: Iterable[tuple[str, int]]) -> str:
     """Format as `orders:0-1`; nothing as `-`."""
     return spans((topic, number) for topic, number in partitions)
+
+
+# `groupledger solve`: compute scenarios.
+
+
+@click.command(short_help="Compute assignments from JSON lines; no Spark.")
+@click.argument("scenarios", type=click.File("r", encoding="utf-8", errors="surrogateescape"), default="-")
+@takes("custom")
+def solve(scenarios: TextIO, *, custom: tuple[str, ...], limits: CustomLimits) -> None:
+    """Read one scenario per line from SCENARIOS (default: stdin), write one result per line, as soon as it is ready.
+
+    An invalid line gives an error object with its line number; the others are still answered, and the exit code is 3.
+
+    \b
+    {"id": "a", "assignor": "range", "topics": {"o": 3},
+     "members": [{"id": "m1", "topics": ["o"]}]}
+
+    A scenario is one line; here it is two to fit.
+
+    For a sticky assignor a scenario may ask for more: "transferring": true (what changes owner without a stop between)
+    and "is_sticky": true. The format is in docs/guides/decide/solve-one-group.md.
+    """
+    from groupledger.core.assignors import ASSIGNORS
+    from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
+    from groupledger.core.custom.assignor_names import by_every_name, find_all
+    from groupledger.core.scenarios.solving import solve_lines
+
+    bad_lines = 0
+    found = by_every_name(find_all(custom, limits), (*ASSIGNORS, *CLIENT_ASSIGNORS))
+    for answer in solve_lines(scenarios, custom=found):
+        print_exact(answer)
+        bad_lines += '"line": ' in answer and "line" in json.loads(answer)
+    if bad_lines:
+        raise Fault("BAD_LINE", f"{bad_lines} {'line was' if bad_lines == 1 else 'lines were'} no scenario")

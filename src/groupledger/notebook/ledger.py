@@ -468,7 +468,7 @@ class LedgerGroup:
         """
         from groupledger.answers.recorded_history import group_hand_overs
         from groupledger.answers.scope import RequestedScope
-        from groupledger.cli.hand_overs import print_hand_overs
+        from groupledger.cli.judgements import print_hand_overs
 
         asked = RequestedScope(self.cluster, self.group_id, bound_of(since), bound_of(until))
         found = group_hand_overs(self.ledger.reader, self.group_id, asked)
