@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise, zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from groupledger.answers.queries import (
     CLASSIC,
@@ -541,6 +541,7 @@ def _entries(row: Record) -> list[Mapping[str, Any]]:
 # cause, and said only if nothing else differs. `log_records` has no epochs from some sources, and none once they are
 # removed.
 
+C = TypeVar("C", bound="StateChange")
 QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.COORDINATOR_MOVED, CauseKind.FOLLOW_UP})
 """Causes of a rebalance before which nothing changed in the group that the log holds."""
 
@@ -587,7 +588,7 @@ class LeaderChange:
         )
 
 
-def with_coordinators(reader: Reader, changes: Sequence[StateChange]) -> list[StateChange]:
+def with_coordinators(reader: Reader, changes: Sequence[C]) -> list[C]:
     """Return the changes; where no difference is shown, a change of the coordinator is a possible cause."""
     unexplained = [any(cause.kind is CauseKind.NOT_SHOWN for cause in each.causes) for each in changes]
     leaders = iter(leader_changes(reader, [each for each, asked in zip(changes, unexplained, strict=True) if asked]))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.audit import restless
+from groupledger.answers.audit import lasting, restless
 from groupledger.answers.causes import DELETED
 from groupledger.answers.queries import (
     CLASSIC,
@@ -46,7 +46,7 @@ from groupledger.core.protocol.compatibility import (
     named_writers,
 )
 from groupledger.core.protocol.recorded import CONSUMERS
-from groupledger.core.text import length, shortened
+from groupledger.core.text import shortened
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, decode_assignment
 from groupledger.core.wire.offsets_log import decode
@@ -380,11 +380,7 @@ def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
     """Return groups that never settle, or that rebalance OFTEN within an hour of the period."""
     found = {group: f"{most:,} rebalances within an hour" for group, most in busy(reader, within, OFTEN).items()}
     for run in restless(reader, recorded(within)):
-        first, last = run.generations[0], run.generations[-1]
-        lasted = length(last["observed_at"] - first["observed_at"])
-        found[run.cluster_id, run.group_id] = (
-            f"{len(run.generations):,} generations in {lasted} with nothing changed that the log holds"
-        )
+        found[group_of(run[0])] = f"{lasting(run)} with nothing changed that the log holds"
     return found
 
 

@@ -14,6 +14,7 @@ from groupledger.answers.causes import (
     GivenPartition,
     Moved,
     Side,
+    StateChange,
     TopicChanges,
     causes,
     moved,
@@ -55,15 +56,12 @@ SnapshotKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(StateChange):
     """Two neighbouring states: why the second came about, what moved, and what nobody has in it.
 
     `before` is None where the record begins with `after`; `unowned` where a topic's partitions are not known.
     """
 
-    before: Side | None
-    after: Side
-    causes: tuple[Cause, ...]
     moved: tuple[Moved, ...]
     unowned: tuple[NamedPartition, ...] | None
 
@@ -121,15 +119,10 @@ class States:
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
         """Compare two of the states; `before_id` may be one that the ledger does not have."""
         before, after = self.pair(cluster, group, before_id, after_id)
-        return Difference(
-            before,
-            after,
-            self.causes(cluster, group, before, after),
-            tuple(moved(() if before is None else before.members, after.members)),
-            None
-            if self.not_counted((cluster, group), after, after.at)
-            else self.unowned((cluster, group), after, after.at),
-        )
+        here = (cluster, group), after, after.at
+        changed = tuple(moved(() if before is None else before.members, after.members))
+        nobody = None if self.not_counted(*here) else self.unowned(*here)
+        return Difference(cluster, before, after, self.causes(cluster, group, before, after), changed, nobody)
 
     def unowned(self, key: GroupKey, side: Side, at: datetime) -> tuple[NamedPartition, ...]:
         """Return unowned partitions of the topics subscribed to, as these were listed at the moment."""
