@@ -22,6 +22,7 @@ from groupledger.answers.queries import (
     Value,
     by_group,
     from_row,
+    gathered,
     group_of,
     of_each,
     of_snapshots,
@@ -89,14 +90,12 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, StateChange]:
 
 def _results(reader: Reader, known: States) -> Iterator[Record]:
     """Return what our own run says of these states, and of others of their groups between them, in few queries."""
-    by_group: dict[str, list[datetime]] = {}
-    for (_, group, _), side in known.sides.items():
-        by_group.setdefault(group, []).append(side.at)
-    groups = sorted(by_group)
+    moments_of = gathered((group, side.at) for (_, group, _), side in known.sides.items())
+    groups = sorted(moments_of)
     for begin in range(0, len(groups), GROUPS_ASKED):
         some = groups[begin : begin + GROUPS_ASKED]
         of_groups, values = one_of("t.group_id", "group", some)
-        moments = [at for group in some for at in by_group[group]]
+        moments = [at for group in some for at in moments_of[group]]
         yield from records(
             reader,
             "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "

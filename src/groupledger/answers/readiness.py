@@ -20,11 +20,12 @@ from groupledger.answers.queries import (
     Record,
     by_group,
     from_row,
+    gathered,
     group_of,
     life_at,
     lives_of,
+    members_of,
     newest,
-    of_each,
     one_of,
     partitions,
     records,
@@ -137,7 +138,8 @@ def ready_for_consumer(reader: Reader, asked: RequestedScope, limit: int, conver
     within = scope(reader, asked)
     everything = last_peopled(reader, within)
     rows = [row for row in everything if row["now_type"] in (CLASSIC, CONSUMER) and row["now_kind"] != DELETED]
-    members, seen = members_of(reader, rows), evidence(reader, rows, within)
+    columns = ("subscription_version", "topics", "user_data", "recorded")
+    members, seen = members_of(reader, rows, columns), evidence(reader, rows, within)
     judged = sorted(
         (_judged(row, members.get(row["snapshot_id"], ()), seen[group_of(row)]) for row in rows),
         key=lambda each: (list(Readiness).index(each.readiness), *group_of(each.state)),
@@ -152,7 +154,8 @@ def ready_for_consumer(reader: Reader, asked: RequestedScope, limit: int, conver
 def _judged(state: Record, members: Sequence[Record], seen: Evidence) -> _Judged:
     if state["now_type"] != state["group_type"]:  # another group of that name, which has had no members yet
         state, members = state | {"group_type": state["now_type"], "members": 0}, ()
-    members = members if state["members"] else ()
+    shared = state["shared_topics"]
+    members = [row if row["topics"] is not None else row | {"topics": shared} for row in members if state["members"]]
     reasons = tuple(obstacles(state, members, seen))
     found = c.readiness(BY_CODE[each.code] for each in reasons)
     return _Judged(state, members, reasons, Readiness.CONVERTED if state["group_type"] == CONSUMER else found)
@@ -199,10 +202,9 @@ def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefo
     found = []
     for each in judged:
         of_group = sorted({topic for row in each.members for topic in row["topics"] or ()})
-        then = {
-            of: life_at(lives.get((each.state["cluster_id"], of), ()), each.state["observed_at"]) for of in of_group
-        }
-        listed = {topic: (life.topic_id, life.partition_count) for topic, life in then.items() if life is not None}
+        cluster, at = each.state["cluster_id"], each.state["observed_at"]
+        then = ((topic, life_at(lives.get((cluster, topic), ()), at)) for topic in of_group)
+        listed = {topic: (life.topic_id, life.partition_count) for topic, life in then if life is not None}
         members = tuple(
             MemberBefore(
                 row["member_id"],
@@ -276,18 +278,6 @@ def last_peopled(reader: Reader, within: Scope) -> list[Record]:
         "ORDER BY s.cluster_id, s.group_id, s.snapshot_id, b.now_id"
     )
     return list({group_of(row): row for row in records(reader, query, **values)}.values())
-
-
-def members_of(reader: Reader, rows: Sequence[Record]) -> dict[str, list[Record]]:
-    """Return the members of these snapshots in JoinGroup order, by snapshot id, with the topics they subscribe to."""
-    shared = {row["snapshot_id"]: row["shared_topics"] for row in rows}
-    found: dict[str, list[Record]] = {}
-    columns = "t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.subscription_version, t.topics, "
-    columns += "t.user_data, t.recorded"
-    for row in of_each(reader, columns, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order"):
-        topics = row["topics"] if row["topics"] is not None else shared[row["snapshot_id"]]
-        found.setdefault(row["snapshot_id"], []).append(row | {"topics": topics})
-    return found
 
 
 def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[GroupKey, Evidence]:
@@ -498,9 +488,7 @@ def _of_members(state: Record, members: Sequence[Record], seen: Evidence) -> Ite
 def copartitioned(group: GroupBefore, afresh: Mapping[str, Owned]) -> Hindrance | None:
     """Find COPARTITIONED: topics of one partition count lie side by side, and do not under `uniform` dealt `afresh`."""
     before = {each.member_id: each.owned for each in group.members}
-    sizes: dict[int, list[str]] = {}
-    for topic, (_, count) in sorted(group.listed.items()):
-        sizes.setdefault(count, []).append(topic)
+    sizes = gathered((count, topic) for topic, (_, count) in sorted(group.listed.items()))
     for count, topics in sorted(sizes.items()):
         if count < 2 or len(topics) < 2 or len(before) < 2 or _apart(before, topics, count):
             continue

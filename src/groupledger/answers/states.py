@@ -33,6 +33,7 @@ from groupledger.answers.queries import (
     TopicLife,
     Value,
     from_row,
+    gathered,
     group_of,
     life_at,
     lives_of,
@@ -88,11 +89,9 @@ class States:
             f"FROM current_ownership_changes t WHERE {of_groups} AND t.to_member_id IS NOT NULL "
             "GROUP BY t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
         )
-        given: dict[GroupKey, list[GivenPartition]] = {}
-        for row in records(reader, query, **values):
-            each = GivenPartition(row["topic"], row["topic_id"], row["partition"], row["offset"])
-            given.setdefault(group_of(row), []).append(each)
-        return replace(self, given=given)
+        rows = records(reader, query, **values)
+        given = ((group_of(row), GivenPartition(*(row[name] for name in GivenPartition._fields))) for row in rows)
+        return replace(self, given=gathered(given))
 
     def with_results(self, results: Iterable[Record]) -> States:
         """Add what our own run says of them: rows of `current_rebalances`, of which the baseline counts."""
@@ -196,7 +195,6 @@ def states(
         f"FROM current_group_snapshots t WHERE {asked}",
         **named,
     )
-    members: dict[SnapshotKey, list[Record]] = {}
     rows = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
@@ -205,8 +203,7 @@ def states(
         "ORDER BY t.offset, t.member_order",
         **named,
     )
-    for row in rows:
-        members.setdefault(_key(row), []).append(row)
+    members = gathered((_key(row), row) for row in rows)
     sides = {}
     for row in snapshots:
         shared, own = row["shared_topics"], members.get(_key(row), [])
