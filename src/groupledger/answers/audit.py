@@ -22,6 +22,7 @@ from groupledger.answers.queries import (
     Value,
     by_group,
     from_row,
+    gathered,
     group_of,
     of_each,
     of_snapshots,
@@ -89,14 +90,12 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, StateChange]:
 
 def _results(reader: Reader, known: States) -> Iterator[Record]:
     """Return what our own run says of these states, and of others of their groups between them, in few queries."""
-    by_group: dict[str, list[datetime]] = {}
-    for (_, group, _), side in known.sides.items():
-        by_group.setdefault(group, []).append(side.at)
-    groups = sorted(by_group)
+    moments_of = gathered((group, side.at) for (_, group, _), side in known.sides.items())
+    groups = sorted(moments_of)
     for begin in range(0, len(groups), GROUPS_ASKED):
         some = groups[begin : begin + GROUPS_ASKED]
         of_groups, values = one_of("t.group_id", "group", some)
-        moments = [at for group in some for at in by_group[group]]
+        moments = [at for group in some for at in moments_of[group]]
         yield from records(
             reader,
             "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "
@@ -113,31 +112,26 @@ RESTLESS = 5
 two where subscriptions differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Restless:
-    """Generations in a row before which nothing changed, none longer than `PATIENCE` after the last.
+def restless(reader: Reader, of_records: Query) -> Iterator[list[Record]]:
+    """Find runs of generations before which nothing changed, none longer than `PATIENCE` after the last.
 
-    `findings`: what else was found in these records, the most frequent first.
+    In order of cluster, group and offset. Of classic groups: others count epochs.
     """
-
-    cluster_id: str
-    group_id: str
-    generations: tuple[Record, ...]
-    findings: tuple[tuple[str, int], ...] = ()
-
-
-def restless(reader: Reader, of_records: Query) -> Iterator[Restless]:
-    """Find every such run, in order of cluster, group and offset. Of classic groups: others count epochs."""
     runs, values = _runs(of_records)
     rows = records(reader, f"SELECT * FROM ({runs}) r ORDER BY r.cluster_id, r.group_id, r.offset", **values)
     if not rows:
         return
     causes = caused(reader, rows)
-    for (cluster, group, _), of_run in groupby(rows, lambda row: (row["cluster_id"], row["group_id"], row["run"])):
+    for _, of_run in groupby(rows, lambda row: (*group_of(row), row["run"])):
         for quiet, same in groupby(of_run, lambda row: causes[row["snapshot_id"]].is_quiet):
-            generations = tuple(same)
+            generations = list(same)
             if quiet and len(generations) >= RESTLESS:
-                yield Restless(cluster, group, generations, _findings(reader, generations))
+                yield generations
+
+
+def lasting(run: Sequence[Record]) -> str:
+    """Format as `7 generations in 12.0 s`."""
+    return f"{len(run):,} generations in {length(run[-1]['observed_at'] - run[0]['observed_at'])}"
 
 
 def _runs(recorded: Query) -> Query:
@@ -161,9 +155,9 @@ def _runs(recorded: Query) -> Query:
     return query, values
 
 
-def _findings(reader: Reader, generations: Sequence[Record]) -> tuple[tuple[str, int], ...]:
-    """Count the records that have each finding, by its code."""
-    cluster, group = generations[0]["cluster_id"], generations[0]["group_id"]
+def _findings(reader: Reader, generations: Sequence[Record]) -> list[tuple[str, int]]:
+    """Count the records that have each finding, by its code, the most frequent first."""
+    cluster, group = group_of(generations[0])
     codes, named = one_of("v.code", "code", BY_RECORDED)
     rows = records(
         reader,
@@ -178,7 +172,7 @@ def _findings(reader: Reader, generations: Sequence[Record]) -> tuple[tuple[str,
     )
     order = list(BY_RECORDED)
     counted = ((row["code"], row["n"]) for row in rows)
-    return tuple(sorted(counted, key=lambda pair: (-pair[1], order.index(pair[0]))))
+    return sorted(counted, key=lambda pair: (-pair[1], order.index(pair[0])))
 
 
 OTHERS_NAMED = 3
@@ -271,22 +265,16 @@ def _unowned(group: GroupKey, stretches: Sequence[Stretch]) -> Found:
 
 
 def _restless(reader: Reader, of_records: Query) -> Iterator[Found]:
-    for group, runs in groupby(restless(reader, of_records), lambda run: (run.cluster_id, run.group_id)):
+    for group, runs in groupby(restless(reader, of_records), lambda run: group_of(run[0])):
         of_group = list(runs)
-        worst = max(of_group, key=lambda run: len(run.generations))
-        first, last = worst.generations[0], worst.generations[-1]
-        text = (
-            f"{len(worst.generations):,} generations in {length(last['observed_at'] - first['observed_at'])}, "
-            f"{first['number']} to {last['number']}, with nothing changed that the log holds"
-        )
-        if worst.findings:
-            named = ", ".join(
-                f"{BY_RECORDED[code].code} in {number:,}" for code, number in worst.findings[:OTHERS_NAMED]
-            )
-            text += f"; found in them: {named}"
-        seen = of_group[0].generations[0]["observed_at"], of_group[-1].generations[-1]["observed_at"]
-        number = sum(len(run.generations) for run in of_group)
-        yield broken(NEVER_SETTLES, group, number, seen, text, first["snapshot_id"])
+        worst = max(of_group, key=len)
+        numbers = f"{worst[0]['number']} to {worst[-1]['number']}"
+        text = f"{lasting(worst)}, {numbers}, with nothing changed that the log holds"
+        others = _findings(reader, worst)[:OTHERS_NAMED]
+        if others:
+            text += f"; found in them: {', '.join(f'{BY_RECORDED[code].code} in {n:,}' for code, n in others)}"
+        seen = of_group[0][0]["observed_at"], of_group[-1][-1]["observed_at"]
+        yield broken(NEVER_SETTLES, group, sum(map(len, of_group)), seen, text, worst[0]["snapshot_id"])
 
 
 def _shared(found: Iterable[tuple[Sequence[Takeover], str]]) -> Iterator[Found]:
@@ -343,18 +331,11 @@ def broken(
 
 def in_order(found: Iterable[Found]) -> tuple[Found, ...]:
     """Sort findings: the gravest first, then by code as `core.rebalance.findings` lists them, then the most records."""
-    return tuple(
-        sorted(
-            found,
-            key=lambda each: (
-                _GRAVITY[each.severity],
-                _ORDER[each.code],
-                -each.records,
-                each.cluster_id,
-                each.group_id,
-            ),
-        )
-    )
+
+    def rank(each: Found) -> tuple[int, int, int, str, str]:
+        return _GRAVITY[each.severity], _ORDER[each.code], -each.records, each.cluster_id, each.group_id
+
+    return tuple(sorted(found, key=rank))
 
 
 # Findings that `ingest` and `assign` wrote down, folded by code, severity and group.

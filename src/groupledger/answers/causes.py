@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise, zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from groupledger.answers.queries import (
     CLASSIC,
@@ -21,6 +21,7 @@ from groupledger.answers.queries import (
     Record,
     TopicLife,
     Value,
+    gathered,
     held,
     life_at,
     matching,
@@ -374,10 +375,8 @@ class TopicChanges:
         if not all(side.members and side.complete for side in (self._before, self._after)):
             return
         before, after = self._assigned(self._before), self._assigned(self._after)
-        given: dict[str, list[GivenPartition]] = {}
-        for each in self._given:
-            if each.offset <= self._before.offset:
-                given.setdefault(self._name(each.topic, each.topic_id), []).append(each)
+        earlier_ones = (each for each in self._given if each.offset <= self._before.offset)
+        given = gathered((self._name(each.topic, each.topic_id), each) for each in earlier_ones)
         nothing: tuple[set[int], set[str]] = (set(), set())
         for name in sorted(before.keys() | after.keys() | self._before.topics | self._after.topics):
             (had, ids_before), (has, ids_after) = before.get(name, nothing), after.get(name, nothing)
@@ -541,6 +540,7 @@ def _entries(row: Record) -> list[Mapping[str, Any]]:
 # cause, and said only if nothing else differs. `log_records` has no epochs from some sources, and none once they are
 # removed.
 
+C = TypeVar("C", bound="StateChange")
 QUIET = frozenset({CauseKind.NOT_SHOWN, CauseKind.COORDINATOR_MOVED, CauseKind.FOLLOW_UP})
 """Causes of a rebalance before which nothing changed in the group that the log holds."""
 
@@ -587,7 +587,7 @@ class LeaderChange:
         )
 
 
-def with_coordinators(reader: Reader, changes: Sequence[StateChange]) -> list[StateChange]:
+def with_coordinators(reader: Reader, changes: Sequence[C]) -> list[C]:
     """Return the changes; where no difference is shown, a change of the coordinator is a possible cause."""
     unexplained = [any(cause.kind is CauseKind.NOT_SHOWN for cause in each.causes) for each in changes]
     leaders = iter(leader_changes(reader, [each for each, asked in zip(changes, unexplained, strict=True) if asked]))
@@ -636,10 +636,8 @@ def _epochs(reader: Reader, changes: Iterable[StateChange]) -> dict[tuple[str, i
         f"FROM current_log_records t WHERE t.leader_epoch IS NOT NULL AND ({places}) "
         "GROUP BY t.cluster_id, t.log_partition, t.leader_epoch ORDER BY 1, 2, 3"
     )
-    found: dict[tuple[str, int | None], list[Record]] = {}
-    for row in records(reader, query, **values):
-        found.setdefault((row["cluster_id"], row["log_partition"]), []).append(row)
-    return found
+    rows = records(reader, query, **values)
+    return gathered(((row["cluster_id"], row["log_partition"]), row) for row in rows)
 
 
 def _change(epochs: Sequence[Record], before: Side | None, after: Side) -> LeaderChange | None:

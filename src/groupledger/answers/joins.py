@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, one_of, records, steps
+from groupledger.answers.queries import GroupKey, Query, Reader, Record, gathered, group_of, one_of, records, steps
 from groupledger.answers.scope import Ranking, RequestedScope, Scope, any_record, gaps, scope, why_empty
 from groupledger.answers.states import recorded, recorded_states
 from groupledger.core.text import length, stretch
@@ -96,10 +96,7 @@ def joins(reader: Reader, asked: RequestedScope, limit: int) -> Joins:
 
 
 def _group(key: GroupKey, changes: Sequence[MembershipChange]) -> GroupJoins:
-    by_name = defaultdict(list)
-    for each in changes:
-        by_name[each.name].append(each)
-    members = [_member(name, of_name) for name, of_name in by_name.items()]
+    members = [_member(name, some) for name, some in gathered((each.name, each) for each in changes).items()]
     members.sort(key=lambda member: (-member.changes, member.name))
     return GroupJoins(*key, **_counted(changes), members=tuple(members))
 

@@ -114,7 +114,11 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     Raises as `scope.scope`.
     """
     within = scope(reader, asked)
-    found = [each for group, rows in changing(reader, within) for each in _found(group, rows)]
+    found = []
+    for group, rows in changing(reader, within):
+        of_group = stages(rows)
+        if len(of_group) > 1 or any(stage.way.is_mixed for stage in of_group):
+            found.append(_Found(group, of_group, rows[-1], _end(of_group, rows[-1])))
     order = list(MigrationEnd)
     found.sort(key=lambda each: (order.index(each.end), -each.stages[-1].at.timestamp(), each.group))
     changes = (stage for each in found[:limit] for stage in each.stages[1:])
@@ -125,13 +129,6 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
 
 
 NONE_CHANGED = "every group was assigned in one way all through this period, and none has members of both kinds"
-
-
-def _found(group: GroupKey, rows: Sequence[Record]) -> Iterator[_Found]:
-    """Yield the group if it has several stages or members of both kinds."""
-    of_group = stages(rows)
-    if len(of_group) > 1 or any(stage.way.is_mixed for stage in of_group):
-        yield _Found(group, of_group, rows[-1], _end(of_group, rows[-1]))
 
 
 def _end(of_group: Sequence[Stage], last: Record) -> MigrationEnd:
@@ -279,7 +276,8 @@ def stages(rows: Sequence[Record]) -> list[Stage]:
         if not row["members"]:
             emptied = emptied or row
         else:
-            way = _way(row, found[-1].way if found else None)
+            kind = None if row["kind"] is None else MemberKind(row["kind"])
+            way = GroupWay(row["group_type"], row["assignor"], kind)
             if found and alike(found[-1].way, way):
                 found[-1] = _with(found[-1], row, 1, way)
             else:
@@ -287,14 +285,6 @@ def stages(rows: Sequence[Record]) -> list[Stage]:
             emptied = None
         before = row
     return _without_slips(found)
-
-
-def _way(row: Record, last: GroupWay | None) -> GroupWay:
-    kind = None if row["kind"] is None else MemberKind(row["kind"])
-    way = GroupWay(row["group_type"], row["assignor"], kind)
-    if kind is None and last is not None and _same_but_kind(last, way):
-        return replace(way, kind=last.kind)
-    return way
 
 
 def alike(last: GroupWay, way: GroupWay) -> bool:

@@ -27,6 +27,7 @@ from groupledger.answers.queries import (
     TopicLife,
     Value,
     from_row,
+    gathered,
     group_of,
     is_pattern,
     life_at,
@@ -690,20 +691,19 @@ def _with_numbers(reader: Reader, spans: Sequence[OwnerSpan], read: Known, until
 def _spans(held: Iterable[Holding], rows: Iterable[Record]) -> Iterator[list[OwnerSpan]]:
     """Make spans of what was held at the beginning and of each change, of one group and topic after another."""
     keys = ("cluster_id", "group_id", "life")
-    begun: dict[tuple[str, str, str | None], list[OwnerSpan]] = {}
-    for each in held:
-        life = None if each.is_by_name else each.topic_id
-        begun.setdefault((each.cluster_id, each.group_id, life), []).extend(_begun(each, life))
+    of_held = (span for each in held for span in _begun(each))
+    begun = gathered(((span.cluster_id, span.group_id, span.topic_id), span) for span in of_held)
     changes = {key: list(some) for key, some in groupby(rows, itemgetter(*keys))}
     for key in {**begun, **changes}:
         yield list(spans(key, begun.get(key, []), changes.get(key, [])))
 
 
-def _begun(holding: Holding, life: str | None) -> Iterator[OwnerSpan]:
+def _begun(holding: Holding) -> Iterator[OwnerSpan]:
     """Turn the holding into a span that has no end yet; none if it is not known who had the partition."""
     last, member = holding.last, holding.member
     if member is not None or (last is not None and holding.is_nobody):
         owner, began = None if member is None else member.member_id, None if last is None else last.snapshot_id
+        life = None if holding.is_by_name else holding.topic_id
         yield OwnerSpan(holding.cluster_id, holding.group_id, life, owner, holding.since, None, began)
 
 

@@ -17,6 +17,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import from_micros, micros
 
+K = TypeVar("K")
 T = TypeVar("T")
 Value = str | int | datetime
 Record = dict[str, Any]
@@ -76,10 +77,22 @@ def group_of(row: Mapping[str, Any]) -> GroupKey:
 
 def by_group(rows: Iterable[Record]) -> dict[GroupKey, list[Record]]:
     """Gather the rows of each group, in their order."""
-    found: dict[GroupKey, list[Record]] = {}
-    for row in rows:
-        found.setdefault(group_of(row), []).append(row)
+    return gathered((group_of(row), row) for row in rows)
+
+
+def gathered(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Gather what comes with each key, in order."""
+    found: dict[K, list[T]] = {}
+    for key, each in pairs:
+        found.setdefault(key, []).append(each)
     return found
+
+
+def members_of(reader: Reader, rows: Sequence[Record], columns: Iterable[str]) -> dict[str, list[Record]]:
+    """Return these columns of the members of snapshots in JoinGroup order, by snapshot id."""
+    named = ", ".join(f"t.{name}" for name in ("snapshot_id", "member_id", "group_instance_id", "client_id", *columns))
+    found = of_each(reader, named, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order")
+    return gathered((row["snapshot_id"], row) for row in found)
 
 
 def from_row(kind: type[T], row: Mapping[str, Any], /, **more: Any) -> T:
@@ -230,11 +243,7 @@ def held(row: Mapping[str, Any]) -> tuple[NamedPartition, ...]:
     return partitions((*(row["recorded"] or ()), *(row.get("pending_revocation") or ())))
 
 
-CLASSIC = "classic"
-
-
-CONSUMER = "consumer"
-SHARE = "share"
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 
 
 # The lives of a topic name: a name used again after a deletion is another topic.
@@ -266,9 +275,8 @@ def lives_of(reader: Reader, clusters: list[str], topics: list[str]) -> dict[tup
     """Return the lives of several names, by cluster and name; a name that no listing has is left out."""
     in_clusters, values = one_of("t.cluster_id", "cluster", clusters)
     among, names = one_of("t.topic", "topic", topics)
-    changes: dict[tuple[str, str], list[TopicChangeRow]] = {}
-    for row in records(reader, f"{_LISTED} WHERE {in_clusters} AND {among}", **values, **names):
-        changes.setdefault((row["cluster_id"], row["topic"]), []).append(_change(row))
+    rows = records(reader, f"{_LISTED} WHERE {in_clusters} AND {among}", **values, **names)
+    changes = gathered(((row["cluster_id"], row["topic"]), _change(row)) for row in rows)
     return {name: lives(of_name) for name, of_name in changes.items()}
 
 

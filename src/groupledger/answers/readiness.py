@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.audit import restless
+from groupledger.answers.audit import lasting, restless
 from groupledger.answers.causes import DELETED
 from groupledger.answers.queries import (
     CLASSIC,
@@ -20,11 +20,12 @@ from groupledger.answers.queries import (
     Record,
     by_group,
     from_row,
+    gathered,
     group_of,
     life_at,
     lives_of,
+    members_of,
     newest,
-    of_each,
     one_of,
     partitions,
     records,
@@ -45,7 +46,7 @@ from groupledger.core.protocol.compatibility import (
     named_writers,
 )
 from groupledger.core.protocol.recorded import CONSUMERS
-from groupledger.core.text import length, shortened
+from groupledger.core.text import shortened
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.consumer_protocol import NEWEST_VERSION, decode_assignment
 from groupledger.core.wire.offsets_log import decode
@@ -136,7 +137,8 @@ def ready_for_consumer(reader: Reader, asked: RequestedScope, limit: int, conver
     within = scope(reader, asked)
     everything = last_peopled(reader, within)
     rows = [row for row in everything if row["now_type"] in (CLASSIC, CONSUMER) and row["now_kind"] != DELETED]
-    members, seen = members_of(reader, rows), evidence(reader, rows, within)
+    columns = ("subscription_version", "topics", "user_data", "recorded")
+    members, seen = members_of(reader, rows, columns), evidence(reader, rows, within)
     judged = sorted(
         (_judged(row, members.get(row["snapshot_id"], ()), seen[group_of(row)]) for row in rows),
         key=lambda each: (list(Readiness).index(each.readiness), *group_of(each.state)),
@@ -151,7 +153,8 @@ def ready_for_consumer(reader: Reader, asked: RequestedScope, limit: int, conver
 def _judged(state: Record, members: Sequence[Record], seen: Evidence) -> _Judged:
     if state["now_type"] != state["group_type"]:  # another group of that name, which has had no members yet
         state, members = state | {"group_type": state["now_type"], "members": 0}, ()
-    members = members if state["members"] else ()
+    shared = state["shared_topics"]
+    members = [row if row["topics"] is not None else row | {"topics": shared} for row in members if state["members"]]
     reasons = tuple(obstacles(state, members, seen))
     found = readiness(Obstacle[each.code] for each in reasons)
     return _Judged(state, members, reasons, Readiness.CONVERTED if state["group_type"] == CONSUMER else found)
@@ -198,10 +201,9 @@ def _classic_groups(reader: Reader, judged: Sequence[_Judged]) -> list[GroupBefo
     found = []
     for each in judged:
         of_group = sorted({topic for row in each.members for topic in row["topics"] or ()})
-        then = {
-            of: life_at(lives.get((each.state["cluster_id"], of), ()), each.state["observed_at"]) for of in of_group
-        }
-        listed = {topic: (life.topic_id, life.partition_count) for topic, life in then.items() if life is not None}
+        cluster, at = each.state["cluster_id"], each.state["observed_at"]
+        then = ((topic, life_at(lives.get((cluster, topic), ()), at)) for topic in of_group)
+        listed = {topic: (life.topic_id, life.partition_count) for topic, life in then if life is not None}
         members = tuple(
             MemberBefore(
                 row["member_id"],
@@ -275,18 +277,6 @@ def last_peopled(reader: Reader, within: Scope) -> list[Record]:
         "ORDER BY s.cluster_id, s.group_id, s.snapshot_id, b.now_id"
     )
     return list({group_of(row): row for row in records(reader, query, **values)}.values())
-
-
-def members_of(reader: Reader, rows: Sequence[Record]) -> dict[str, list[Record]]:
-    """Return the members of these snapshots in JoinGroup order, by snapshot id, with the topics they subscribe to."""
-    shared = {row["snapshot_id"]: row["shared_topics"] for row in rows}
-    found: dict[str, list[Record]] = {}
-    columns = "t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.subscription_version, t.topics, "
-    columns += "t.user_data, t.recorded"
-    for row in of_each(reader, columns, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order"):
-        topics = row["topics"] if row["topics"] is not None else shared[row["snapshot_id"]]
-        found.setdefault(row["snapshot_id"], []).append(row | {"topics": topics})
-    return found
 
 
 def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[GroupKey, Evidence]:
@@ -379,11 +369,7 @@ def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:
     """Return groups that never settle, or that rebalance OFTEN within an hour of the period."""
     found = {group: f"{most:,} rebalances within an hour" for group, most in busy(reader, within, OFTEN).items()}
     for run in restless(reader, recorded(within)):
-        first, last = run.generations[0], run.generations[-1]
-        lasted = length(last["observed_at"] - first["observed_at"])
-        found[run.cluster_id, run.group_id] = (
-            f"{len(run.generations):,} generations in {lasted} with nothing changed that the log holds"
-        )
+        found[group_of(run[0])] = f"{lasting(run)} with nothing changed that the log holds"
     return found
 
 
@@ -501,9 +487,7 @@ def _of_members(state: Record, members: Sequence[Record], seen: Evidence) -> Ite
 def copartitioned(group: GroupBefore, afresh: Mapping[str, Owned]) -> Hindrance | None:
     """Find COPARTITIONED: topics of one partition count lie side by side, and do not under `uniform` dealt `afresh`."""
     before = {each.member_id: each.owned for each in group.members}
-    sizes: dict[int, list[str]] = {}
-    for topic, (_, count) in sorted(group.listed.items()):
-        sizes.setdefault(count, []).append(topic)
+    sizes = gathered((count, topic) for topic, (_, count) in sorted(group.listed.items()))
     for count, topics in sorted(sizes.items()):
         if count < 2 or len(topics) < 2 or len(before) < 2 or _apart(before, topics, count):
             continue

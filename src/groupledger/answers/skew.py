@@ -16,8 +16,9 @@ from groupledger.answers.queries import (
     Reader,
     Record,
     from_row,
+    gathered,
+    members_of,
     newest,
-    of_each,
     one_of,
     partitions,
     records,
@@ -97,7 +98,7 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
         query, values = last_states(within)
         rows = records(reader, query, **values)
         total = len(rows)
-    members = assigned(reader, rows)
+    members = members_of(reader, rows, ["recorded"])
     found = [_skew(row, members.get(row["snapshot_id"], ()), weights) for row in rows]
     found.sort(
         key=lambda of: (
@@ -122,11 +123,12 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     return records(reader, query, **values)
 
 
-def _skew(row: Record, members: Sequence[AssignedMember], weights: Weights | None) -> Skew:
+def _skew(row: Record, members: Sequence[Record], weights: Weights | None) -> Skew:
     found = []
     for each in members:
-        weight = None if weights is None else sum(weights.get(place, 0.0) for place in each.partitions)
-        found.append(Load(each.member_id, each.client_id, each.partitions, weight))
+        places = partitions(each["recorded"])
+        weight = None if weights is None else sum(weights.get(place, 0.0) for place in places)
+        found.append(from_row(Load, each, partitions=places, weight=weight))
     found.sort(key=lambda load: (-(load.weight or 0), -len(load.partitions), load.member_id))
     counts = [len(load.partitions) for load in found]
     heavy = [load.weight for load in found if load.weight is not None]
@@ -199,7 +201,7 @@ def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
     """Rank groups whose members name racks. Raises as `scope.scope`."""
     within = scope(reader, asked)
     rows = _in_racks(reader, within)
-    members = assigned(reader, rows)
+    members = members_of(reader, rows, ["rack_id", "recorded"])
     replicas = _replicas(reader, within, rows)
     shares = (_share(row, members.get(row["snapshot_id"], ()), replicas) for row in rows)
     found = sorted(
@@ -229,30 +231,28 @@ def _in_racks(reader: Reader, within: Scope) -> list[Record]:
 def _replicas(reader: Reader, within: Scope, rows: Sequence[Record]) -> Replicas:
     topics = sorted({topic for row in rows for topic in row["shared_topics"] or row["subscribed_topics"] or ()})
     which, values = one_of("t.topic", "topic", topics)
-    found: dict[tuple[str, str], list[tuple[datetime, Sequence[Sequence[str]] | None]]] = {}
     query = f"SELECT t.cluster_id, t.topic, t.racks, t.valid_from FROM current_topic_snapshots t WHERE {which}"
-    for row in records(reader, f"{query} ORDER BY t.valid_from, t.topic_id", **values):
-        found.setdefault((row["cluster_id"], row["topic"]), []).append((row["valid_from"], row["racks"]))
-    return found
+    listings = records(reader, f"{query} ORDER BY t.valid_from, t.topic_id", **values)
+    return gathered(((row["cluster_id"], row["topic"]), (row["valid_from"], row["racks"])) for row in listings)
 
 
-def _share(row: Record, members: Sequence[AssignedMember], replicas: Replicas) -> RackShare:
-    inside = {each.rack_id for each in members if each.rack_id}
+def _share(row: Record, members: Sequence[Record], replicas: Replicas) -> RackShare:
+    inside = {each["rack_id"] for each in members if each["rack_id"]}
     found, counted = [], Counter[str]()
     for member in members:
         remote, local = [], 0
-        for place in member.partitions:
+        for place in partitions(member["recorded"]):
             there = _racks_of(replicas.get((row["cluster_id"], place[0]), ()), place[1], row["observed_at"])
-            if not there or not member.rack_id:
+            if not there or not member["rack_id"]:
                 counted["unknown"] += 1
                 continue
             counted["possible"] += bool(there & inside)
-            if member.rack_id in there:
+            if member["rack_id"] in there:
                 local += 1
             else:
                 remote.append(place)
-        if member.rack_id:
-            found.append(RackMember(member.member_id, member.client_id, member.rack_id, local, tuple(remote)))
+        if member["rack_id"]:
+            found.append(from_row(RackMember, member, local=local, remote=tuple(remote)))
     found.sort(key=lambda each: (-len(each.remote), each.member_id))
     return from_row(
         RackShare,
@@ -279,31 +279,10 @@ def _racks_of(
 # The last assignment of each group in a period: who has which partitions.
 
 
-@dataclass(frozen=True, slots=True)
-class AssignedMember:
-    """A member and the partitions recorded for it."""
-
-    member_id: str
-    client_id: str | None
-    group_instance_id: str | None
-    rack_id: str | None
-    partitions: tuple[NamedPartition, ...]
-
-
 def last_states(within: Scope) -> Query:
     """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
     condition, values = within.from_the_beginning.where("t.")
     return f"SELECT s.* FROM ({newest(condition, 't.*')}) s WHERE {ASSIGNED}", values
-
-
-def assigned(reader: Reader, rows: Sequence[Record]) -> dict[str, tuple[AssignedMember, ...]]:
-    """Return the members of these snapshots, in member order, by snapshot id."""
-    found: dict[str, list[AssignedMember]] = {}
-    columns = "t.snapshot_id, t.member_id, t.client_id, t.group_instance_id, t.rack_id, t.recorded"
-    for row in of_each(reader, columns, "current_member_snapshots", rows, "ORDER BY t.snapshot_id, t.member_order"):
-        member = from_row(AssignedMember, row, partitions=partitions(row["recorded"]))
-        found.setdefault(row["snapshot_id"], []).append(member)
-    return {snapshot: tuple(members) for snapshot, members in found.items()}
 
 
 # What each partition weighs (lag, bytes a second, ...), from a file that somebody names.

@@ -14,6 +14,7 @@ from groupledger.answers.causes import (
     GivenPartition,
     Moved,
     Side,
+    StateChange,
     TopicChanges,
     causes,
     moved,
@@ -32,6 +33,7 @@ from groupledger.answers.queries import (
     TopicLife,
     Value,
     from_row,
+    gathered,
     group_of,
     life_at,
     lives_of,
@@ -55,15 +57,12 @@ SnapshotKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(StateChange):
     """Two neighbouring states: why the second came about, what moved, and what nobody has in it.
 
     `before` is None where the record begins with `after`; `unowned` where a topic's partitions are not known.
     """
 
-    before: Side | None
-    after: Side
-    causes: tuple[Cause, ...]
     moved: tuple[Moved, ...]
     unowned: tuple[NamedPartition, ...] | None
 
@@ -90,11 +89,9 @@ class States:
             f"FROM current_ownership_changes t WHERE {of_groups} AND t.to_member_id IS NOT NULL "
             "GROUP BY t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
         )
-        given: dict[GroupKey, list[GivenPartition]] = {}
-        for row in records(reader, query, **values):
-            each = GivenPartition(row["topic"], row["topic_id"], row["partition"], row["offset"])
-            given.setdefault(group_of(row), []).append(each)
-        return replace(self, given=given)
+        rows = records(reader, query, **values)
+        given = ((group_of(row), GivenPartition(*(row[name] for name in GivenPartition._fields))) for row in rows)
+        return replace(self, given=gathered(given))
 
     def with_results(self, results: Iterable[Record]) -> States:
         """Add what our own run says of them: rows of `current_rebalances`, of which the baseline counts."""
@@ -121,15 +118,10 @@ class States:
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
         """Compare two of the states; `before_id` may be one that the ledger does not have."""
         before, after = self.pair(cluster, group, before_id, after_id)
-        return Difference(
-            before,
-            after,
-            self.causes(cluster, group, before, after),
-            tuple(moved(() if before is None else before.members, after.members)),
-            None
-            if self.not_counted((cluster, group), after, after.at)
-            else self.unowned((cluster, group), after, after.at),
-        )
+        here = (cluster, group), after, after.at
+        changed = tuple(moved(() if before is None else before.members, after.members))
+        nobody = None if self.not_counted(*here) else self.unowned(*here)
+        return Difference(cluster, before, after, self.causes(cluster, group, before, after), changed, nobody)
 
     def unowned(self, key: GroupKey, side: Side, at: datetime) -> tuple[NamedPartition, ...]:
         """Return unowned partitions of the topics subscribed to, as these were listed at the moment."""
@@ -203,7 +195,6 @@ def states(
         f"FROM current_group_snapshots t WHERE {asked}",
         **named,
     )
-    members: dict[SnapshotKey, list[Record]] = {}
     rows = records(
         reader,
         "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.member_id, t.group_instance_id, t.client_id, t.host, "
@@ -212,8 +203,7 @@ def states(
         "ORDER BY t.offset, t.member_order",
         **named,
     )
-    for row in rows:
-        members.setdefault(_key(row), []).append(row)
+    members = gathered((_key(row), row) for row in rows)
     sides = {}
     for row in snapshots:
         shared, own = row["shared_topics"], members.get(_key(row), [])

@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.causes import Cause, Moved, StateChange, with_coordinators
+from groupledger.answers.causes import Cause, Moved, with_coordinators
 from groupledger.answers.queries import (
     MOST_ASKED,
     GroupKey,
@@ -111,13 +111,8 @@ def timeline(
     found = found.narrowed(rows)
     ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
     known = states(reader, found.of_groups, found.values, ids).with_given(reader, found.of_groups, found.values)
-    sides = [known.difference(*group_of(row), row["before_id"], row["snapshot_id"]) for row in rows]
-    changes = [
-        StateChange(row["cluster_id"], each.before, each.after, each.causes)
-        for row, each in zip(rows, sides, strict=True)
-    ]
-    changes = with_coordinators(reader, changes)
-    sides = [replace(each, causes=change.causes) for each, change in zip(sides, changes, strict=True)]
+    differences = [known.difference(*group_of(row), row["before_id"], row["snapshot_id"]) for row in rows]
+    sides = with_coordinators(reader, differences)
     stretches = _stretches(rows, sides)
     begin = min(stretch.start for stretch in stretches)
     findings, gaps = found.findings(begin), found.gaps(begin)

@@ -6,13 +6,13 @@ held: the partition is there, the group subscribes to its topic, and nobody has 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise, takewhile
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import listed
 from groupledger.answers.owners import LATEST, life_of
@@ -27,6 +27,7 @@ from groupledger.answers.queries import (
     Record,
     TopicLife,
     by_group,
+    gathered,
     group_of,
     life_at,
     newest,
@@ -142,10 +143,6 @@ class _LastStates:
     until: dict[GroupKey, datetime]
     known: States
 
-    def among(self, groups: Collection[GroupKey]) -> Query:
-        """Require that columns of `t` name these groups, as far as naming them is shorter."""
-        return _among(self.asked, groups)
-
     def unowned(self) -> dict[Place, Side]:
         """Return the partitions that no member is recorded for."""
         sides = self.sides.items()
@@ -167,7 +164,7 @@ class _LastStates:
 
     def histories(self, groups: set[GroupKey], since_offset: int) -> dict[GroupKey, list[Record]]:
         """Return the states of these groups from an offset on, the last one first."""
-        condition, values = self.among(groups)
+        condition, values = _among(self.asked, groups)
         query = (
             "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, coalesce(t.generation, "
             "t.group_epoch) AS number, coalesce(t.shared_topics, t.subscribed_topics) AS topics "
@@ -178,6 +175,7 @@ class _LastStates:
 
 
 def _among(asked: Query, groups: Collection[GroupKey]) -> Query:
+    """Require that columns of `t` name these groups, as far as naming them is shorter."""
     if len(groups) > MOST_ASKED:
         return asked
     which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
@@ -227,7 +225,7 @@ def _changes(
         (cluster, topic): life_at(last.known.topics[cluster, topic], last.at) for cluster, _, topic, _ in places
     }
     by_id = {(key[0], life.topic_id): key[1] for key, life in names_now.items() if life is not None}
-    condition, values = last.among(groups)
+    condition, values = _among(last.asked, groups)
     by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in names_now}))
     with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
     columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
@@ -499,10 +497,8 @@ def _stretches(
     if not rows:
         return
     listed, owned, read = _listed(reader, within), _Recorded(reader, rows), known(reader, within.cluster)
-    lives: dict[tuple[Any, ...], list[Record]] = {}
-    for row in rows:
-        lives.setdefault(itemgetter("cluster_id", "group_id", "incarnation", *apart)(row), []).append(row)
-    for of_life in lives.values():
+    life = itemgetter("cluster_id", "group_id", "incarnation", *apart)
+    for of_life in gathered((life(row), row) for row in rows).values():
         found = [_state(row, owned, read, within.end) for row in of_life]
         if is_cut and of_life[0] is rows[0]:
             found[0] = replace(found[0], given_up=frozenset())
@@ -677,12 +673,8 @@ def _names(reader: Reader, by_id: set[str]) -> dict[str, str]:
 def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
     """Map cluster and topic to the listings."""
     query, values = listings(within)
-    rows: Iterable[Record] = records(
-        reader, f"SELECT * FROM ({query}) q ORDER BY q.valid_from, q.valid_until", **values
-    )
-    found: dict[tuple[str, str], list[Record]] = {}
-    for row in rows:
-        found.setdefault((row["cluster_id"], row["topic"]), []).append(row)
+    rows = records(reader, f"SELECT * FROM ({query}) q ORDER BY q.valid_from, q.valid_until", **values)
+    found = gathered(((row["cluster_id"], row["topic"]), row) for row in rows)
     counts: dict[tuple[str, str], Listed] = {}
     for name, some in found.items():
         ids = {row["topic_id"] for row in some} - {None}

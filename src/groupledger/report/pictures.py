@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.core.text import shortened, visible
-from groupledger.report.html.charts import ROOM, days, label, time_axis, top_of, whole_numbers
+from groupledger.report.html.charts import ROOM, days, few_ticks, label, time_axis, top_of, whole_numbers
 from groupledger.report.html.page_parts import cut
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def draw(rebalance: Rebalance | WhatIf) -> Figure:
         )
         members, places = changed, moved
     longest = max((len(label(topic)) for topic, _ in places), default=0)
-    figure = _canvas(len(members) + 1, len(places), longest)
+    width = max(8.0 if longest > LONG_NAME else 6.0, 2.6 + COLUMN_INCHES * len(places))
+    rows_inches = max(3.2, 1.9 + 2 * ROW_INCHES * (len(members) + 1))
+    figure = _figure(width, rows_inches + LETTER_INCHES * max(0, longest - LONG_NAME))
     upper, lower = figure.subplots(2, 1, sharex=True)
     grown = dict(getattr(rebalance, "grown_from", ()))  # partitions that are yet to be made have no owner to lack
     made = [number < grown.get(topic, number + 1) for topic, number in places]
@@ -111,12 +113,10 @@ def draw_ranking(found: Ranking[Any]) -> Figure:
 
 def _draw_groups(title: str, every: Sequence[Any], panels: Mapping[str, Sequence[Bars]]) -> Figure:
     """Draw bars for each of the first so many groups, a panel beside another."""
-    from matplotlib.figure import Figure
-
     groups = every[:MOST_MEMBERS]
     if not groups:
         raise Fault("NOTHING_TO_DRAW", f"there is no group to draw; {title}")
-    figure = Figure(figsize=(BARS_WIDTH, 1.5 + 0.42 * len(groups)), dpi=110, layout="constrained")
+    figure = _figure(BARS_WIDTH, 1.5 + 0.42 * len(groups))
     figure.suptitle(title, fontsize=10, parse_math=False)
     names = shortened(group.group_id for group in groups)
     for axes, (words, of) in zip(
@@ -144,12 +144,9 @@ def _title(rebalance: Rebalance | WhatIf) -> str:
 
 def _draw_bars(rebalance: Rebalance | WhatIf, changed: Sequence[MemberMove]) -> Figure:
     """Draw how many partitions each member keeps, gives up and gains: those with most changes first."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
     order = sorted(changed, key=lambda move: (-len(move.added) - len(move.revoked), move.member_id))
     shown = order[:MOST_MEMBERS]
-    figure = Figure(figsize=(BARS_WIDTH, 1.6 + 0.22 * len(shown)), dpi=110, layout="constrained")
+    figure = _figure(BARS_WIDTH, 1.6 + 0.22 * len(shown))
     axes, floor = figure.subplots(), [0] * len(shown)
     for code, numbers in (
         (KEPT, [len(move.held) - len(move.revoked) for move in shown]),
@@ -162,7 +159,7 @@ def _draw_bars(rebalance: Rebalance | WhatIf, changed: Sequence[MemberMove]) -> 
     axes.set_yticks(range(len(shown)), [_name(move, short) for move in shown], parse_math=False)
     axes.invert_yaxis()
     axes.tick_params(length=0, labelsize=8)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    few_ticks(axes.xaxis, 8)
     axes.set_xlabel("partitions", fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     summary = f"{len(changed):,} of {len(rebalance.members):,} members gain or lose partitions"
@@ -180,12 +177,9 @@ def cells(
     return [(KEPT if place in stays else moved) if place in has else EMPTY for place in places]
 
 
-def _canvas(rows: int, columns: int, longest: int) -> Figure:
-    """Return a figure with room for squares, and for names of so many characters below them."""
+def _figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
-    width = max(8.0 if longest > LONG_NAME else 6.0, 2.6 + COLUMN_INCHES * columns)
-    height = max(3.2, 1.9 + 2 * ROW_INCHES * rows) + LETTER_INCHES * max(0, longest - LONG_NAME)
     return Figure(figsize=(width, height), dpi=110, layout="constrained")
 
 
@@ -250,15 +244,13 @@ def draw_timeline(timeline: Timeline) -> Figure:
 
     Raises Fault: NOTHING_TO_DRAW, PICTURE_TOO_LARGE.
     """
-    from matplotlib.figure import Figure
-
     by_group = _by_group(timeline.entries)
     if not by_group:
         raise Fault("NOTHING_TO_DRAW", "; ".join(timeline.notes) or f"no rebalance of {timeline.group}")
     if len(by_group) > MOST_GROUPS:
         text = f"{len(by_group)} groups make no readable picture; at most {MOST_GROUPS}: narrow the name or the time"
         raise Fault("PICTURE_TOO_LARGE", text)
-    figure = Figure(figsize=(WIDTH_INCHES, 0.8 + GROUP_INCHES * len(by_group)), dpi=110, layout="constrained")
+    figure = _figure(WIDTH_INCHES, 0.8 + GROUP_INCHES * len(by_group))
     strips = figure.subplots(2 * len(by_group), 1, sharex=True, height_ratios=[1, 2] * len(by_group))
     for number, (name, entries) in enumerate(by_group.items()):
         _draw_members(strips[2 * number], name, entries)

@@ -24,6 +24,7 @@ from groupledger.core.text import cell, length, shortened, stretch
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from groupledger.answers.skew import Skew
@@ -124,12 +125,21 @@ def time_axis(axes: Axes, begin: datetime, end: datetime) -> None:
 
 def whole_numbers(axes: Axes, least: float, most: float) -> None:
     """Set up an axis of counts that begins near the smallest, with few ticks."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     room = max(1.0, 0.15 * (most - least))
     axes.set_ylim(max(0.0, least - room), most + room)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    _counts(axes, 4)
+
+
+def few_ticks(axis: Axis, most: int) -> None:
+    """Set up so many ticks at most, at whole numbers."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, integer=True))
+
+
+def _counts(axes: Axes, ticks: int) -> None:
+    few_ticks(axes.yaxis, ticks)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
 # Draw counts by name and time as a heat map: one row each, time across.
@@ -283,21 +293,17 @@ def load_picture(of: Skew) -> Drawing:
 
 
 def _bars(axes: Axes, names: Sequence[str], loads: Sequence[int]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     bars = axes.barh(range(len(loads)), loads, color=BLUE)
     axes.bar_label(bars, [f"{load:,}" for load in loads], padding=3, fontsize=8)
     axes.set_yticks(range(len(loads)), names)
     axes.invert_yaxis()
     axes.tick_params(axis="y", length=0)
     axes.set_xlim(0, max(1, max(loads)) * 1.08)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    few_ticks(axes.xaxis, 8)
     axes.set_xlabel("partitions")
 
 
 def _histogram(axes: Axes, loads: Sequence[int]) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     least, most = min(loads), max(loads)
     width = math.ceil((most - least + 1) / MOST_BINS)
     starts = range(least, most + 1, width)
@@ -307,7 +313,7 @@ def _histogram(axes: Axes, loads: Sequence[int]) -> None:
     axes.bar_label(bars, [f"{count:,}" if count else "" for count in counts], padding=2, fontsize=7)
     axes.set_xticks(range(len(counts)), words, rotation=45 if width > 1 else 0, ha="right" if width > 1 else "center")
     axes.set_xlim(-0.7, max(len(counts), 8) - 0.3)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    few_ticks(axes.yaxis, 5)
     axes.margins(y=0.15)
     axes.set_xlabel("partitions of a member")
     axes.set_ylabel("members")
@@ -401,8 +407,6 @@ def moves_in_time(axes: Axes, entries: Sequence[TimelineEntry], width: float) ->
 
 
 def _bars_of_moves(axes: Axes, moves: Sequence[Moves]) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
     floor = [0] * len(moves)
     for column, (words, colour, hatch) in enumerate(KINDS):
         heights = [each[column] for each in moves]
@@ -417,8 +421,7 @@ def _bars_of_moves(axes: Axes, moves: Sequence[Moves]) -> None:
                 place = x, total if total <= most else ROOM * most
                 axes.annotate(f"{total:,}", place, (0, 2), textcoords="offset points", ha="center", fontsize=7)
     axes.set_ylim(0, ROOM * most)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    _counts(axes, 5)
     axes.set_ylabel("partitions")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, fontsize=8, frameon=False)
     axes.tick_params(axis="x", length=0)
@@ -475,15 +478,12 @@ def unowned_picture(of: UnownedCounts) -> Drawing:
     """Draw time across and partitions without an owner up."""
 
     def draw(figure: Figure) -> None:
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-
         axes = figure.subplots()
         begin, end = days(of.begin), days(of.end)
         edges = [begin + (end - begin) * column / COLUMNS for column in range(COLUMNS + 1)]
         axes.stairs(of.counts, edges, fill=True, color=BLACK)
         axes.set_ylim(0, 1.15 * max(1, *of.counts))
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        _counts(axes, 4)
         axes.set_ylabel("partitions")
         time_axis(axes, of.begin, of.end)
 

@@ -58,9 +58,7 @@ def replay_page(found: Replayed) -> ComparisonPage:
     """Build the page of history under another assignor: the sums, a picture of the groups, a row each."""
     drawn = drawing(lambda: draw_courses(found), found.text)
     heads, rows = table(ReplayedGroup, found.groups, page=True)
-    shown = tuple(tuple(row) for row in rows)
-    left = found.total - len(found.groups)
-    groups = PageTable(tuple(heads), shown, f"... and {left:,} more: --limit {found.total}" if left else "")
+    groups = some(rows, heads, len(rows), f"--limit {found.total}", found.total)
     what = f"{numbered(found.rebalances, 'rebalance')} of {numbered(found.total, 'group')}"
     brief = f"{what}, as they were -> under {found.assignor}"
     section = Section("By group", brief, (drawn,), lines=found.notes, tables=(groups,), is_open=True)

@@ -134,13 +134,6 @@ def worst_first(lines: Sequence[GroupLine], found: Sequence[Found]) -> tuple[Gro
     return tuple(sorted(lines, key=rank))
 
 
-def _since_peopled(history: Timeline) -> list[TimelineEntry]:
-    """Return the entries behind the last one with members; none if there is none."""
-    found = history.entries
-    last = max((at for at, each in enumerate(found) if each.members), default=len(found))
-    return list(found[last + 1 :])
-
-
 def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Found, ...]) -> GroupFacts:
     """Query the ledger for one group."""
     name = exactly(line.group_id)
@@ -152,7 +145,9 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
     unit, block = unit_of(line.last - line.first), max(1, -(-owners.partitions // MOST_ROWS))
     last = within.until and within.until - timedelta(microseconds=1)  # a period excludes its end, a timeline has it
     history = timeline(reader, name, line.cluster_id, within.since, last, limit)
-    emptied = next((each.began_at for each in _since_peopled(history)), None)
+    entries = history.entries
+    peopled = max((at for at, each in enumerate(entries) if each.members), default=len(entries))
+    emptied = next((each.began_at for each in entries[peopled + 1 :]), None)
     ranked = skew(reader, RequestedScope(line.cluster_id, name, within.since, emptied or within.until), 1)
     return GroupFacts(
         line=line,
@@ -167,7 +162,7 @@ def group_facts(reader: Reader, within: Scope, line: GroupLine, found: tuple[Fou
         unit=unit,
         load=ranked.groups[0] if ranked.groups else None,
         unowned=unowned_time(reader, of_group, states),
-        change=_rebalance(reader, last_change(history.entries)),
+        change=_rebalance(reader, last_change(entries)),
     )
 
 

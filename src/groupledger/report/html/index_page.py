@@ -121,21 +121,18 @@ def _ranked(of: Fleet, report: str, answer: Any, pages: Pages) -> PageTable:
     """Build the table of a report, and say how to see the rows that it leaves out."""
     kind, found = rows_in(answer)
     heads, rows = _linked(kind, found, pages)
-    left = answer.total - len(rows)
     elsewhere = command(f"report {report}", of.scope, of.scope.cluster, of.scope.group)
-    more = f"... and {left:,} more: {elsewhere} --limit {answer.total}" if left else ""
-    return PageTable(tuple(heads), tuple(rows), more)
+    return some(rows, heads, len(rows), f"{elsewhere} --limit {answer.total}", answer.total)
 
 
 def _storms(of: Fleet, pages: Pages) -> Section:
     found = of.storms.groups
     hot = heat(of.rebalances, of.unit)
-    if hot is not None:  # only the groups with most records were asked for
-        hot = replace(hot, left_off=of.total - len(hot.rows))
-    clusters = {cluster for cluster, _ in hot.rows} if hot is not None else set()
     pictures: tuple[Drawing, ...] = ()
     if hot is not None:
-        names = [group if len(clusters) == 1 else f"{group} ({cluster})" for cluster, group in hot.rows]
+        hot = replace(hot, left_off=of.total - len(hot.rows))  # only the groups with most records were asked for
+        several = len({cluster for cluster, _ in hot.rows}) > 1
+        names = [f"{group} ({cluster})" if several else group for cluster, group in hot.rows]
         pictures = (heat_picture(hot, names, "rebalances"),)
     brief = f"most in an hour: {found[0].in_an_hour:,} of {found[0].group_id}" if found else "no rebalance"
     tables = (_ranked(of, "storms", of.storms, pages),)

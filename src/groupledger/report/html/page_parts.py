@@ -64,10 +64,12 @@ def page_of(cluster: str, group: str) -> str:
     return f"group-{slug}-{digest}.html" if slug else f"group-{digest}.html"
 
 
-def some(rows: Sequence[tuple[object, ...]], heads: Sequence[str], most: int, elsewhere: str) -> PageTable:
-    """Build a table of the first rows; `elsewhere` is the command that shows the others."""
-    shown = tuple(rows[:most])
-    left = len(rows) - len(shown)
+def some(
+    rows: Sequence[Sequence[object]], heads: Sequence[str], most: int, elsewhere: str, total: int | None = None
+) -> PageTable:
+    """Build a table of the first rows; `elsewhere` is the command that shows the others, of a `total`."""
+    shown = tuple(map(tuple, rows[:most]))
+    left = (len(rows) if total is None else total) - len(shown)
     return PageTable(tuple(heads), shown, f"... and {left:,} more: {elsewhere}" if left else "")
 
 
