@@ -227,8 +227,7 @@ def _assign(
         attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)
         committed = attempts.counted(spark, location, seen, attempt)
         if committed is None and stands is not None and stands.facts_as_of == known.as_of:
-            committed = attempts.read_commits(spark, location, stands.run_id).committed
-            assert committed is not None, f"run {stands.run_id} was committed, and is no longer"
+            committed = attempts.committed_run(spark, location, stands.run_id)
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     with timings.stage("plan"):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
@@ -142,7 +142,8 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         return IngestSummary(committed, True, timings.by_stage)
     past = Past(spark, location, seen.commits, guards, reading.stated)
     if reading.may_be_empty and all(map(seen.last, guards)):
-        last = _last(spark, location, seen, guards)
+        commit = max(filter(None, map(seen.last, guards)), key=attrgetter("sequence"))
+        last = attempts.committed_run(spark, location, commit.run_id)
         if not reading.adds_to(last.inputs):
             with timings.stage("commit"):
                 note_nothing_new(past, seen, reading, invocation)
@@ -160,16 +161,6 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions, **work.known(reading)})
         run = attempts.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
-
-
-def _last(
-    spark: SparkSession, location: LedgerLocation, seen: attempts.LedgerView, guards: tuple[str, ...]
-) -> attempts.Run:
-    """Return the last run under any of these guards."""
-    commit = max(filter(None, map(seen.last, guards)), key=lambda each: each.sequence)
-    run = attempts.read_commits(spark, location, commit.run_id).committed
-    assert run is not None, f"run {commit.run_id} was committed, and is no longer"
-    return run
 
 
 def _read(work: Work, reading: Reading, timings: Timings) -> None:

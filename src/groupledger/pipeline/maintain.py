@@ -111,7 +111,9 @@ class _Work:
         with timings.stage("redact"):
             redacted = self._redact() if redact or attempts.read_commits(self.spark, self.location).redacting else 0
         with timings.stage("give up"):
-            count = self._give_up()
+            now = self.invocation.now()
+            began_before = now - timedelta(hours=self.config.maintain.attempt_hours)
+            count = attempts.give_up(self.spark, self.location, began_before, now)
         with timings.stage("retire"):
             stored = ledger_tables.stored(self.spark, self.location, self.tables)
             self._retire(stored)
@@ -126,10 +128,8 @@ class _Work:
         found = [aside for table in TABLES for aside in set_aside(self.location, table)]
         if not found:
             return
-        erasure, commits = (
-            Erasure.of(self.spark, self.location),
-            attempts.read_commits(self.spark, self.location).commits,
-        )
+        erasure = Erasure.of(self.spark, self.location)
+        commits = attempts.read_commits(self.spark, self.location).commits
         for aside in found:
             redacted = aside.sequence < erasure.redacted  # since it was moved: what it holds may name somebody
             if redacted or BY_NAME[aside.table] in self.tables:
@@ -148,11 +148,6 @@ class _Work:
         attempt, settings = self.lease.attempt, self.config.redaction
         buckets = self.config.buckets or int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         return Redaction(self.spark, self.location, settings, attempt, buckets).done(self.invocation.now())
-
-    def _give_up(self) -> int:
-        now = self.invocation.now()
-        began_before = now - timedelta(hours=self.config.maintain.attempt_hours)
-        return attempts.give_up(self.spark, self.location, began_before, now)
 
     def _retire(self, stored: Mapping[tuple[str, str], int]) -> None:
         """Commit which rows go for good, before any does: an ingest that needs them meanwhile ends in a conflict."""
