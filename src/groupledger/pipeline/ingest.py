@@ -56,6 +56,7 @@ from groupledger.pipeline.invocation import (
 )
 from groupledger.pipeline.past import (
     COPIES,
+    GROUP,
     KNOWN,
     MAYBE,
     STRAY_GROUPS,
@@ -613,12 +614,11 @@ def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame, writ
     `groups` and `members` are new rows of the users' tables; they may be late, so all changes of a group are derived
     again (`tables.views`). `written`: how many snapshots this attempt has written.
     """
-    group = [c.CLUSTER_ID, c.GROUP_ID]
-    touched = groups.select(*group).distinct()
+    touched = groups.select(*GROUP).distinct()
     old = past.current(GROUP_SNAPSHOTS).where(F.col(c.SOURCE) == SOURCE_KIND).drop(c.ATTEMPT_ID)
-    every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, group, "left_semi"))
+    every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, GROUP, "left_semi"))
     known = past.current(MEMBER_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(f"{SOURCE_KIND}/"))
-    old_members = known.drop(c.ATTEMPT_ID).join(touched, group, "left_semi")
+    old_members = known.drop(c.ATTEMPT_ID).join(touched, GROUP, "left_semi")
     most = written + sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in past.commits)
     cores = parallelism(past.spark)
     tasks = min(cores, bucket_count(most, cores))

@@ -22,7 +22,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.engine.renaming import KIND, MARK, NAME, SURROGATE, closed, with_surrogates
 from groupledger.pipeline.invocation import Invocation, Timings
-from groupledger.pipeline.past import due, forgetting
+from groupledger.pipeline.past import GROUP, due, forgetting
 from groupledger.sinks import attempts, ledger_tables
 from groupledger.sinks.append import DIGESTS, Written, digest_name, digests, overwrite_rows
 from groupledger.sinks.ledger_tables import Aside, Lease, LedgerLocation, check_for_writing, erase, set_aside
@@ -226,7 +226,6 @@ BYTES = (c.KEY, c.VALUE, c.ROW)
 
 _GENERATION_BYTES = 4
 _SURROGATE = f"^{MARK}[0-9a-f]+-([0-9a-f]{{8}}-[0-N]{{7}}|{ERASED})$"
-_GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +284,7 @@ class Redaction:
         """Return every name in the ledger that is no surrogate yet, with its group and its column."""
         members = self.location.rows(self.spark, MEMBER_SNAPSHOTS)
         pieces = [
-            members.select(*_GROUP, F.lit(kind).alias(KIND), F.col(kind).alias(NAME)) for kind in sorted(self._kinds())
+            members.select(*GROUP, F.lit(kind).alias(KIND), F.col(kind).alias(NAME)) for kind in sorted(self._kinds())
         ]
         rows = reduce(lambda left, right: left.unionAll(right), pieces).distinct()
         return rows.where(F.col(NAME).isNotNull() & ~F.col(NAME).rlike(_SURROGATE))
@@ -323,8 +322,8 @@ def may_change(table: Table) -> bool:
 
 def _renamed(rows: DataFrame, name: str, names: DataFrame, series: int) -> DataFrame:
     """Replace a column of names; what has no surrogate, and is none, is erased."""
-    own = names.where(F.col(KIND) == NAMES[name]).select(*_GROUP, F.col(NAME).alias(name), SURROGATE)
-    joined = rows.join(own, [*_GROUP, name], "left")
+    own = names.where(F.col(KIND) == NAMES[name]).select(*GROUP, F.col(NAME).alias(name), SURROGATE)
+    joined = rows.join(own, [*GROUP, name], "left")
     kept = F.when(F.col(name).isNull() | F.col(name).rlike(_SURROGATE), F.col(name))
     replaced: Column = F.coalesce(SURROGATE, F.lit(f"{MARK}{series:x}-{ERASED}"))
     return joined.withColumn(name, F.coalesce(kept, F.when(F.col(name).isNotNull(), replaced))).drop(SURROGATE)

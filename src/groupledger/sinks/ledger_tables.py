@@ -428,8 +428,7 @@ class TableSize:
 
 def size(spark: SparkSession, location: LedgerLocation, table: Table) -> TableSize:
     """Return how many files there are, and their size together."""
-    folder = location.folder(spark, table)
-    sizes = None if folder is None else file_sizes(folder)
+    sizes = file_sizes(location.folder(spark, table))
     if sizes is not None:
         return TableSize(len(sizes), sum(sizes))
     [row] = spark.sql(f"DESCRIBE DETAIL {location.identifier(table)}").collect()
@@ -474,8 +473,7 @@ def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb:
 
 def small_files(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> int:
     """Count the files of a table below half of this size in MiB, without a query; 0 if only Spark can know."""
-    folder = location.folder(spark, table)
-    sizes = None if folder is None else file_sizes(folder)
+    sizes = file_sizes(location.folder(spark, table))
     return sum(size < file_mb * 2**19 for size in sizes or ())
 
 

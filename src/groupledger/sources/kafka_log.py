@@ -111,7 +111,8 @@ class _Reader(DataSourceReader):
 # to the log that it reads.
 
 GROUP_PREFIX = "groupledger-reads-without-a-group"
-"""Prefix of the group ids that Kafka's Java consumer requires; no such group is joined or committed to."""
+"""Prefix of the group ids that Kafka's Java consumer requires, and the group id that librdkafka requires before it
+consumes; no such group is joined or committed to."""
 _INTERNAL_TOPICS_TOO = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Without it Spark asks an admin client, which omits internal topics: no rows, and no error."""
 _NO_SOURCE = "Failed to find data source: kafka"
@@ -192,10 +193,8 @@ def fault_of_spark(error: str, bootstrap: str) -> Fault | None:
 #
 # Runs in the tasks of a Spark job: everything it needs is passed in, and nothing here depends on Spark.
 
-NO_GROUP = "groupledger-reads-without-a-group"
-"""librdkafka requires a group name before it consumes; the group is neither joined nor committed to."""
 CONSUMER: dict[str, Any] = {
-    "group.id": NO_GROUP,
+    "group.id": GROUP_PREFIX,
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
