@@ -235,7 +235,7 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "where nothing was resolved, every expression is new, and that is due at once",
-    Key("listener/rehearsal.py", "return journal + group.pass_time(records, 0, running)", "0", "1"): (
+    Key("listener/rehearsal.py", "group.pass_time(records, 0, running)", "0", "1"): (
         "the time of records that nobody looks for by time: the history is over"
     ),
     Key(
@@ -334,8 +334,8 @@ PROTOCOL: dict[Key, str] = {
     ),
     Key(
         "listener/confluent.py",
-        "self._forget_sought(_named(partitions))",
-        "self._forget_sought(_named(partitions))",
+        "self._forget_sought(names_of(partitions))",
+        "self._forget_sought(names_of(partitions))",
         "pass",
     ): ("forgotten when it is assigned again, before which nobody may ask for its position"),
     **_never(

@@ -29,7 +29,7 @@ from groupledger.engine.recorded_groups import TABLES as CALL_TABLES
 from groupledger.pipeline import enveloped
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
-from groupledger.sinks.append import Written, append, append_files, stored
+from groupledger.sinks.append import Written, add_files, append, stored
 from groupledger.sinks.attempts import history
 from groupledger.sinks.ledger_tables import LedgerLocation, folders_for_files, init
 from groupledger.sinks.location import explained
@@ -78,7 +78,8 @@ def taken_in(spark, place, table, rows, attempt):
     """The rows in a file of the table, and what was said of them."""
     (one,) = sealed(table, rows, FilesOfAttempt(attempt, folders(spark, place)))
     assert one.file is not None
-    return append_files(spark, place, table, [one.file], Written(table.name, one.rows, tuple(one.sums)))
+    add_files(spark, place, table, [one.file])
+    return Written(table.name, one.rows, tuple(one.sums))
 
 
 @pytest.mark.spark

@@ -154,7 +154,7 @@ class BusyCluster(Cluster):
     def partitions(self):
         return dict.fromkeys(self.names, 1)
 
-    def described_topics(self, names, *, rights=False):
+    def described_topics(self, names):
         return [SimpleNamespace(name=name, topic_id=None, partitions=[]) for name in names]
 
     def _ends(self, partitions):

@@ -9,8 +9,7 @@ from typing import Any
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import client_module
 from groupledger.core.protocol.consumer import Callback
-from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
-from groupledger.listener.live import LiveConsumer
+from groupledger.listener.live import LiveConsumer, name_of, names_of
 from groupledger.listener.view import (
     GroupMetadataView,
     OffsetAndMetadata,
@@ -50,13 +49,9 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._sought: dict[TopicPartition, OffsetAndMetadata] = {}  # during its assignment
         self._assigning: set[TopicPartition] = set()
 
-    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
-        """Do `subscribe`; without a listener the current one stays."""
-        if listener is not None:
-            warn_of_subscribe()
-            self.set_rebalance_listener(listener)
+    def _subscribe(self, topics: list[str]) -> None:
         callbacks = {"on_assign": self._on_assign, "on_revoke": self._on_revoke, "on_lost": self._on_lost}
-        self._consumer.subscribe(list(topics), **callbacks)
+        self._consumer.subscribe(topics, **callbacks)
 
     def _poll(self, timeout: float) -> Any:
         return self._consumer.poll(timeout)
@@ -70,7 +65,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._consumer.close()
 
     def _on_assign(self, _: Any, partitions: list[Any]) -> None:
-        added = _named(partitions)
+        added = names_of(partitions)
         if not self._incremental:
             self._assigned, self._paused = set(), set()
         self._assigned |= added
@@ -86,21 +81,21 @@ class ConfluentConsumer(LiveConsumer[Any]):
         self._consumer.pause([self._native(each) for each in sorted(self._paused & added)])
 
     def _on_revoke(self, _: Any, partitions: list[Any]) -> None:
-        self._call_listener(Callback.REVOKED, _named(partitions))
+        self._call_listener(Callback.REVOKED, names_of(partitions))
         self._take(partitions)
 
     def _on_lost(self, _: Any, partitions: list[Any]) -> None:
         self._take(partitions)
-        self._call_listener(Callback.LOST, _named(partitions))
+        self._call_listener(Callback.LOST, names_of(partitions))
 
     def _take(self, partitions: list[Any]) -> None:
         if self._incremental:
             self._consumer.incremental_unassign(partitions)
         else:
             self._consumer.unassign()
-        self._assigned -= _named(partitions)
-        self._paused -= _named(partitions)
-        self._forget_sought(_named(partitions))
+        self._assigned -= names_of(partitions)
+        self._paused -= names_of(partitions)
+        self._forget_sought(names_of(partitions))
 
     def _forget_sought(self, partitions: set[TopicPartition]) -> None:
         self._sought = {each: offset for each, offset in self._sought.items() if each not in partitions}
@@ -155,7 +150,9 @@ class ConfluentConsumer(LiveConsumer[Any]):
         """Return the committed offsets."""
         asked = [self._native(each) for each in partitions]
         found = self._sound(self._consumer.committed(asked, timeout=timeout or DEFAULT_SECONDS))
-        known = {_name(each): OffsetAndMetadata(each.offset, each.metadata or "", each.leader_epoch) for each in found}
+        known = {
+            name_of(each): OffsetAndMetadata(each.offset, each.metadata or "", each.leader_epoch) for each in found
+        }
         return {each: None if offset.offset < 0 else offset for each, offset in known.items()}
 
     def position(self, partition: TopicPartition, *, timeout: float | None = None) -> int:
@@ -238,7 +235,7 @@ class ConfluentConsumer(LiveConsumer[Any]):
         """Return the first record at or after each time; librdkafka does not return that record's own timestamp."""
         asked = [self._native(each, OffsetAndMetadata(at_ms)) for each, at_ms in sorted(timestamps_ms.items())]
         found = self._sound(self._consumer.offsets_for_times(asked, timeout=timeout or DEFAULT_SECONDS))
-        return {_name(each): None if each.offset < 0 else OffsetAndTimestamp(each.offset, None) for each in found}
+        return {name_of(each): None if each.offset < 0 else OffsetAndTimestamp(each.offset, None) for each in found}
 
     def current_lag(self, partition: TopicPartition) -> int | None:
         """Return the number of records to the end, as far as the client knows."""
@@ -276,11 +273,3 @@ def generation_of(metadata: object) -> int | None:
         return None
     (generation,) = struct.unpack("=i", metadata[start:end])
     return generation if generation >= 0 else None
-
-
-def _name(native: Any) -> TopicPartition:
-    return TopicPartition(native.topic, native.partition)
-
-
-def _named(partitions: Iterable[Any]) -> set[TopicPartition]:
-    return {_name(each) for each in partitions}

@@ -167,18 +167,14 @@ class HostedConsumer:
 
         Where an expelled member stopped is ignored: its partitions may have new owners by now.
         """
-        known = dict(self.broker.last_read)
-        self._stop_reading(partitions)
-        if self._is_expelled():
-            self.broker.last_read = known
-
-    def _stop_reading(self, partitions: Iterable[TopicPartition]) -> None:
+        is_expelled = self._is_expelled()
         for each in (each for each in partitions if each in self._assigned and self.broker.exists(each)):
             position, committed = self.position(each), self.broker.committed.get(each)
             if self.broker.is_out_of_range(each, position):
                 continue  # of this log it has read nothing
             last = self._last_read(each)
-            if last is None or last.revoked or last.offset <= position:  # else a second owner has read further
+            has_read_furthest = last is None or last.revoked or last.offset <= position  # else a second owner has
+            if has_read_furthest and not is_expelled:
                 self.broker.last_read[each] = LastRead(position, revoked=True)
             done = committed is not None and committed.offset >= position
             saved = done if self.broker.exact else self._read.get(each, True)

@@ -9,8 +9,7 @@ from typing import Any
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import client_module
 from groupledger.core.protocol.consumer import Callback
-from groupledger.listener.interface import RebalanceListener, warn_of_subscribe
-from groupledger.listener.live import LiveConsumer
+from groupledger.listener.live import LiveConsumer, name_of, names_of
 from groupledger.listener.view import (
     GroupMetadataView,
     OffsetAndMetadata,
@@ -41,13 +40,9 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         self._consumer = self._library.KafkaConsumer(**settings)
         self._gone: set[TopicPartition] = set()
 
-    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
-        """Do `subscribe`; without a listener the current one stays."""
-        if listener is not None:
-            warn_of_subscribe()
-            self.set_rebalance_listener(listener)
+    def _subscribe(self, topics: list[str]) -> None:
         self._library.AsyncConsumerRebalanceListener.register(_Callbacks)  # it requires its own type
-        self._consumer.subscribe(list(topics), listener=_Callbacks(self))
+        self._consumer.subscribe(topics, listener=_Callbacks(self))
 
     def _poll(self, timeout: float) -> PolledRecords | None:
         return self._consumer.poll(timeout_ms=int(timeout * 1_000)) or None
@@ -57,7 +52,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
 
     async def called(self, callback: Callback, partitions: Iterable[Any]) -> None:
         """Run the listener on a thread, so that the client's own thread continues meanwhile."""
-        named = _named(partitions)
+        named = names_of(partitions)
         self._gone = named if callback is Callback.LOST else set()
         thread = threading.Thread(target=self._call_listener, args=(callback, named), daemon=True)
         thread.start()
@@ -83,7 +78,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         """Commit without waiting."""
 
         def done(committed: Mapping[Any, Any], answer: Any) -> None:
-            found = {_name(each): _offset_and_metadata(kept) for each, kept in committed.items()}
+            found = {name_of(each): _offset_and_metadata(kept) for each, kept in committed.items()}
             if callback is not None:
                 callback(found, answer if isinstance(answer, Exception) else None)
 
@@ -124,7 +119,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
 
     def assignment(self) -> set[TopicPartition]:
         """Return the assignment, without partitions that are being lost."""
-        return _named(self._consumer.assignment()) - self._gone
+        return names_of(self._consumer.assignment()) - self._gone
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Pause."""
@@ -140,21 +135,21 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
 
     def paused(self) -> set[TopicPartition]:
         """Return the paused partitions."""
-        return _named(self._consumer.paused())
+        return names_of(self._consumer.paused())
 
     def beginning_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Return the first offset of each log."""
         found = self._consumer.beginning_offsets(self._natives(partitions), timeout_ms=_millis(timeout))
-        return {_name(each): int(offset) for each, offset in found.items()}
+        return {name_of(each): int(offset) for each, offset in found.items()}
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """Return the offset after the last record of each log."""
         found = self._consumer.end_offsets(self._natives(partitions), timeout_ms=_millis(timeout))
-        return {_name(each): int(offset) for each, offset in found.items()}
+        return {name_of(each): int(offset) for each, offset in found.items()}
 
     def offsets_for_times(
         self, timestamps_ms: Mapping[TopicPartition, int], *, timeout: float | None = None
@@ -163,7 +158,7 @@ class KafkaPythonConsumer(LiveConsumer[PolledRecords]):
         asked = {self._native(each): moment for each, moment in timestamps_ms.items()}
         found = self._consumer.offsets_for_times(asked, timeout_ms=_millis(timeout))
         return {
-            _name(each): None if known is None else OffsetAndTimestamp(known.offset, known.timestamp, _epoch(known))
+            name_of(each): None if known is None else OffsetAndTimestamp(known.offset, known.timestamp, _epoch(known))
             for each, known in found.items()
         }
 
@@ -204,10 +199,6 @@ class _Callbacks:
         await self._consumer.called(Callback.LOST, lost)
 
 
-def _name(native: Any) -> TopicPartition:
-    return TopicPartition(native.topic, native.partition)
-
-
 def _offset_and_metadata(native: Any) -> OffsetAndMetadata:
     return OffsetAndMetadata(native.offset, native.metadata or "", _epoch(native))
 
@@ -216,10 +207,6 @@ def _epoch(native: Any) -> int | None:
     """Return the leader epoch, None for kafka-python's -1."""
     epoch = getattr(native, "leader_epoch", None)
     return None if epoch is None or epoch < 0 else int(epoch)
-
-
-def _named(partitions: Iterable[Any]) -> set[TopicPartition]:
-    return {_name(each) for each in partitions}
 
 
 def _millis(seconds: float | None) -> int | None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.consumer import Callback
 from groupledger.listener.hosted import method_of
-from groupledger.listener.interface import RebalanceListener, checked
+from groupledger.listener.interface import RebalanceListener, checked, warn_of_subscribe
 from groupledger.listener.view import IllegalStateError, named, raise_one, view_of
 
 Polled = TypeVar("Polled")
@@ -28,6 +28,13 @@ class LiveConsumer(ABC, Generic[Polled]):
         self._called: RebalanceListener | None = None
         self._errors: list[BaseException] = []
         self._kept: list[Polled] = []
+
+    def subscribe(self, topics: Iterable[str], listener: RebalanceListener | None = None) -> None:
+        """Do `subscribe`; without a listener the current one stays."""
+        if listener is not None:
+            warn_of_subscribe()
+            self.set_rebalance_listener(listener)
+        self._subscribe(list(topics))
 
     def set_rebalance_listener(self, listener: RebalanceListener | None) -> None:
         """Do `setRebalanceListener`: the last one set before a poll is called in it; None removes it."""
@@ -79,9 +86,23 @@ class LiveConsumer(ABC, Generic[Polled]):
         """Return the current assignment."""
 
     @abstractmethod
+    def _subscribe(self, topics: list[str]) -> None:
+        """Subscribe the client, with callbacks that call the listener."""
+
+    @abstractmethod
     def _poll(self, timeout: float) -> Polled | None:
         """Poll the client once."""
 
     @abstractmethod
     def _close(self) -> None:
         """Close the client."""
+
+
+def name_of(native: Any) -> TopicPartition:
+    """Return the name of a client's partition."""
+    return TopicPartition(native.topic, native.partition)
+
+
+def names_of(partitions: Iterable[Any]) -> set[TopicPartition]:
+    """Return the names of a client's partitions."""
+    return {name_of(each) for each in partitions}

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 from groupledger.core.custom.assignor_names import CustomAssignor
@@ -86,21 +88,16 @@ def rehearse_simulation(
     Each partition gets `records` between two events. A restarted process has a new consumer and a new listener; one
     that has ended or hangs reads nothing.
     """
-    group = RehearsedGroup(make, group_id, SimulatedBroker({}))
-    journal: list[Entry] = []
+    group = RehearsedGroup(make, group_id, SimulatedBroker({}), [])
     running: Mapping[str, int] = {}
     for settled in settlements:
-        journal += group.pass_time(records, settled.event.at_ms, running)
+        group.pass_time(records, settled.event.at_ms, running)
         group.broker.set_topics(settled.topics)
-        for (_, member, process), polled in groupby(settled.calls, key=_due_together):
-            calls = [(each.call, _membership(group_id, each)) for each in polled]
-            journal += group.poll(member, calls, process)
+        for (_, member, process), polled in groupby(settled.calls, key=attrgetter("round", "member", "process")):
+            group.poll(member, [(each.call, _membership(group_id, each)) for each in polled], process)
         running = settled.running
-    return journal + group.pass_time(records, 0, running)
-
-
-def _due_together(called: MemberCall) -> tuple[int, str, int]:
-    return called.round, called.member, called.process
+    group.pass_time(records, 0, running)
+    return group.journal
 
 
 def _membership(group_id: str, called: MemberCall) -> GroupMetadataView:
@@ -108,49 +105,43 @@ def _membership(group_id: str, called: MemberCall) -> GroupMetadataView:
 
 
 class RehearsedGroup:
-    """One group: its broker, and the consumer of each member that was called.
+    """One group: its broker, the consumer of each member that was called, and the journal that all of them write to.
 
     Calls are made in the protocol's order: under an eager assignor all members revoke before any is assigned.
     Successive calls of one member are due at one poll.
     """
 
-    def __init__(self, make: Make, group_id: str, broker: SimulatedBroker) -> None:
+    def __init__(self, make: Make, group_id: str, broker: SimulatedBroker, journal: list[Entry]) -> None:
         self.make = make
         self.group_id = group_id
         self.broker = broker
+        self.journal = journal
         self.consumers: dict[str, HostedConsumer] = {}
 
-    def pass_time(self, records: int, at_ms: int, running: Mapping[str, int]) -> list[Entry]:
+    def pass_time(self, records: int, at_ms: int, running: Mapping[str, int]) -> None:
         """Let the logs grow and these members read them."""
         self.broker.append(records, at_ms)
-        journal: list[Entry] = []
         for member, process in sorted(running.items()):
             consumer = self.consumers.get(member)
             if consumer is not None and consumer.process == process:
-                known = len(consumer.journal)
                 consumer.consume()
-                journal += consumer.journal[known:]
-        return journal
 
     def new_consumer(self, member: str, process: int) -> HostedConsumer:
         """Make the consumer of a process."""
         return HostedConsumer(member, self.group_id, broker=self.broker, process=process)
 
-    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadataView]], process: int = 1) -> list[Entry]:
+    def poll(self, member: str, calls: Iterable[tuple[Call, GroupMetadataView]], process: int = 1) -> None:
         """Poll a member once; its listener's errors are in the journal. A new process has a new consumer."""
         consumer = self.consumers.get(member)
         if consumer is None or consumer.process != process:
             consumer = self.new_consumer(member, process)
             consumer.set_rebalance_listener(self.make())
+            consumer.journal = self.journal
             self.consumers[member] = consumer
-        known = len(consumer.journal)
         for call, membership in calls:
             consumer.feed([call], membership)
-        try:
+        with suppress(*RAISED):  # a listener is a user's code and may raise anything
             consumer.poll()
-        except RAISED:  # a listener is a user's code and may raise anything
-            return consumer.journal[known:]
-        return consumer.journal[known:]
 
 
 # Rehearse a user's listener over the recorded history of a classic group; report what it did and what went wrong.
@@ -172,13 +163,13 @@ def rehearse_history(
     """
     groups: dict[tuple[str, str], _RecordedGroup] = {}
     journal: list[Entry] = []
-    for (cluster_id, group_id, _), together in groupby(calls, key=_snapshot):
+    for (cluster_id, group_id, _), together in groupby(calls, key=attrgetter("cluster_id", "group_id", "snapshot_id")):
         key = (cluster_id, group_id)
         if key not in groups:
-            groups[key] = _RecordedGroup(make, group_id, SimulatedBroker(exact=False), timeouts or {})
+            groups[key] = _RecordedGroup(make, group_id, SimulatedBroker(exact=False), journal, timeouts or {})
         group, made = groups[key], list(together)
-        journal += group.pass_time(records, made[0].at_ms, dict.fromkeys(group.consumers, 1))
-        journal += group.replay(made)
+        group.pass_time(records, made[0].at_ms, dict.fromkeys(group.consumers, 1))
+        group.replay(made)
     return journal
 
 
@@ -193,20 +184,13 @@ def rehearse_commits(
     calls = {key: list(some) for key, some in groupby(recorded_calls(groups, members), lambda each: each.snapshot_id)}
     due = _due(groups, members, log)
     group = _CommittingGroup(make, groups[0].group_id, log.rebalance_timeout_ms)
-    journal: list[Entry] = []
     for place, snapshot in enumerate(groups):
         for commit in due.get(place, ()):
-            journal += group.follow(commit)
-        made = calls.get(snapshot.snapshot_id)
-        if made is not None:
-            journal += group.replay(made)
+            group.follow(commit)
+        group.replay(calls.get(snapshot.snapshot_id, ()))
     for commit in due.get(len(groups), ()):
-        journal += group.follow(commit)
-    return journal
-
-
-def _snapshot(each: RecordedCall) -> tuple[str, str, str]:
-    return each.cluster_id, each.group_id, each.snapshot_id
+        group.follow(commit)
+    return group.journal
 
 
 class _DueCommit(NamedTuple):
@@ -346,8 +330,10 @@ class RecordedConsumer(HostedConsumer):
 class _RecordedGroup(RehearsedGroup):
     """One recorded group; members by member id, and in the generation of the snapshot in which they joined."""
 
-    def __init__(self, make: Make, group_id: str, broker: SimulatedBroker, timeouts: Timeouts) -> None:
-        super().__init__(make, group_id, broker)
+    def __init__(
+        self, make: Make, group_id: str, broker: SimulatedBroker, journal: list[Entry], timeouts: Timeouts
+    ) -> None:
+        super().__init__(make, group_id, broker, journal)
         self.generations: dict[str, int | None] = {}
         self.timeouts = timeouts
 
@@ -356,15 +342,13 @@ class _RecordedGroup(RehearsedGroup):
         del process  # a new process has a new member id
         return RecordedConsumer(member, self.group_id, self.broker, self.timeouts.get(member))
 
-    def replay(self, made: Sequence[RecordedCall]) -> list[Entry]:
+    def replay(self, made: Sequence[RecordedCall]) -> None:
         """Make the calls of one snapshot."""
         self.broker.see(each for call in made for each in call.call.partitions)
-        journal: list[Entry] = []
         for member_id, polled in groupby(made, key=lambda each: each.member_id):
-            journal += self.poll(member_id, [(each.call, self._enter(each)) for each in polled])
+            self.poll(member_id, [(each.call, self._enter(each)) for each in polled])
         for gone in {each.member_id for each in made if each.certainty is Certainty.UNKNOWN_END}:
             self.consumers.pop(gone, None)
-        return journal
 
     def _enter(self, called: RecordedCall) -> GroupMetadataView:
         """Return the member as the coordinator knows it: it enters the generation of a snapshot when it joins."""
@@ -378,14 +362,12 @@ class _CommittingGroup(_RecordedGroup):
 
     def __init__(self, make: Make, group_id: str, timeouts: Timeouts) -> None:
         self.logs = RecordedBroker()
-        super().__init__(make, group_id, self.logs, timeouts)
+        super().__init__(make, group_id, self.logs, [], timeouts)
 
-    def follow(self, due: _DueCommit) -> list[Entry]:
+    def follow(self, due: _DueCommit) -> None:
         """Apply a recorded commit; one of a member that the record never called is of nobody."""
         consumer = self.consumers.get(due.member_id or "")
         if not isinstance(consumer, RecordedConsumer) or due.commit.partition not in consumer.assignment():
             self.logs.forget(due.commit.partition, due.commit.offset)
-            return []
-        known = len(consumer.journal)
-        consumer.follow(due, self.logs)
-        return consumer.journal[known:]
+        else:
+            consumer.follow(due, self.logs)

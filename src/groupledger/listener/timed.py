@@ -158,7 +158,9 @@ class RehearsedProcess(Application):
             yield pace_ms
         if call.callback in LISTENER:
             self.broker.see_topics()
-            self.consumer.feed([call], self._membership())
+            known = self.process
+            membership = known.generation, known.member_id, known.instance_id
+            self.consumer.feed([call], GroupMetadataView(self.consumer.group_id, *membership))
             turns = in_turns(self._poll)
             try:
                 for spent_ms in turns:  # `yield from` would resume the thread before it is cancelled
@@ -172,10 +174,6 @@ class RehearsedProcess(Application):
     def _poll(self) -> None:
         with suppress(*RAISED):  # a listener is a user's code; its error is in the journal
             self.consumer.poll()
-
-    def _membership(self) -> GroupMetadataView:
-        known = self.process
-        return GroupMetadataView(self.consumer.group_id, known.generation, known.member_id, known.instance_id)
 
     def read(self, now_ms: int) -> None:
         """Read all that was there at this time."""

@@ -405,11 +405,10 @@ class LedgerGroup:
 
         Raises Fault("UNKNOWN_SCENARIO").
         """
-        from groupledger.answers.at_a_glance import history
         from groupledger.answers.states import BASELINE
 
-        name, asked = scenario or BASELINE, scenario is not None
-        return replies.listing_reply(history(self.ledger.reader, self.group_id, self.cluster, name, limit, asked=asked))
+        group, asked = (self.ledger.reader, self.group_id, self.cluster), scenario is not None
+        return replies.listing_reply(at_a_glance.history(*group, scenario or BASELINE, limit, asked=asked))
 
     def rebalance(self, generation: int | None = None) -> replies.PlottedReply[Rebalance]:
         """Return the rebalance that led to a generation or group epoch; default: the last one.
@@ -467,10 +466,9 @@ class LedgerGroup:
         Raises Fault("NO_COMMITS").
         """
         from groupledger.answers.recorded_history import group_hand_overs
-        from groupledger.answers.scope import RequestedScope
         from groupledger.cli.judgements import print_hand_overs
 
-        asked = RequestedScope(self.cluster, self.group_id, bound_of(since), bound_of(until))
+        asked = asked_of(since, until, self.group_id, self.cluster)
         found = group_hand_overs(self.ledger.reader, self.group_id, asked)
         return Reply(found, lambda output: print_hand_overs(output, found, limit))
 

@@ -227,8 +227,7 @@ def _assign(
         attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)
         committed = attempts.counted(spark, location, seen, attempt)
         if committed is None and stands is not None and stands.facts_as_of == known.as_of:
-            committed = attempts.read_commits(spark, location, stands.run_id).committed
-            assert committed is not None, f"run {stands.run_id} was committed, and is no longer"
+            committed = attempts.committed_run(spark, location, stands.run_id)
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     with timings.stage("plan"):
@@ -434,7 +433,6 @@ LATEST = "latest"
 
 _PLACE = "place"
 _GIANT = "giant"
-_GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +473,7 @@ def assign_input(facts: Facts, settings: AssignSettings, limits: LimitSettings, 
     parts = {r.GROUP_ROW: chosen, r.MEMBER_ROW: members}
     if facts.records is not None:
         records = _coordinated(facts.records, limits)
-        parts[r.RECORD_ROW] = records.join(fit, _GROUP, "left_semi") if some_unfit else records
+        parts[r.RECORD_ROW] = records.join(fit, GROUP, "left_semi") if some_unfit else records
     rows = [_rows(_in_bucket(part, facts.groups, extent), kind) for kind, part in parts.items()]
     return reduce(lambda one, other: one.unionByName(other), rows)
 
@@ -490,9 +488,7 @@ def catalogue(topics: DataFrame, limits: LimitSettings) -> TopicCatalogue:
 
 def last_of_groups(groups: DataFrame) -> DataFrame:
     """Return the last snapshot of each group: by incarnation, then position, never by clock."""
-    newest = Window.partitionBy(c.CLUSTER_ID, c.GROUP_ID).orderBy(
-        F.desc(c.INCARNATION), F.desc(c.OFFSET), F.desc(c.SNAPSHOT_ID)
-    )
+    newest = Window.partitionBy(*GROUP).orderBy(F.desc(c.INCARNATION), F.desc(c.OFFSET), F.desc(c.SNAPSHOT_ID))
     return groups.withColumn(_PLACE, F.row_number().over(newest)).where(F.col(_PLACE) == 1).drop(_PLACE)
 
 
@@ -568,8 +564,8 @@ def _in_bucket(rows: DataFrame, groups: DataFrame, extent: Extent) -> DataFrame:
     """Add the bucket; a group that ever was a giant has one of its own."""
     if not extent.may_have(GIANT_MEMBERS):
         return rows.withColumn(r.BUCKET, bucket_of(extent.buckets))
-    giants = groups.where(F.col(c.MEMBERS) >= GIANT_MEMBERS).select(*_GROUP).distinct()
-    marked = rows.join(F.broadcast(giants.withColumn(_GIANT, F.lit(True))), _GROUP, "left")
+    giants = groups.where(F.col(c.MEMBERS) >= GIANT_MEMBERS).select(*GROUP).distinct()
+    marked = rows.join(F.broadcast(giants.withColumn(_GIANT, F.lit(True))), GROUP, "left")
     own = F.when(F.col(_GIANT).isNotNull(), giant_bucket_of(extent.buckets))
     return marked.withColumn(r.BUCKET, F.coalesce(own, bucket_of(extent.buckets)))
 

@@ -81,11 +81,6 @@ class ClusterReading:
         return KnownUpTo(behind=self.asked) if self.plan.left else KnownUpTo(self.asked)
 
     @property
-    def left(self) -> int:
-        """Return the number of offsets that are left for later ingests."""
-        return self.plan.left
-
-    @property
     def is_empty(self) -> bool:
         """Return whether the cluster has nothing that the ledger lacks."""
         return not (self.plan.stretches or self.listings or self.plan.gaps)

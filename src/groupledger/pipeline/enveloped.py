@@ -115,9 +115,8 @@ class Enveloped:
             return None
         sums = tuple(map(sum, zip(*(each.sums for each in mine), strict=True)))
         most_members = max((each.most_members or 0 for each in mine), default=0)
-        written = Written(table.name, self.rows[table.name], sums, {MOST_MEMBERS: most_members})
-        files = [file for each in mine if (file := each.file) is not None]
-        return append.append_files(spark, location, table, files, written)
+        append.add_files(spark, location, table, [file for each in mine if (file := each.file) is not None])
+        return Written(table.name, self.rows[table.name], sums, {MOST_MEMBERS: most_members})
 
     def release(self) -> None:
         """Free the rows that are kept in memory."""

@@ -292,12 +292,8 @@ def _verdicts(group: Row, results: list[Row]) -> GroupVerdicts:
         group[FIRST],
         group[LAST],
         group[MEMBERS_MAX],
-        {row[c.VERDICT]: row[SNAPSHOTS] for row in sorted(results, key=_by_number)},
+        {row[c.VERDICT]: row[SNAPSHOTS] for row in sorted(results, key=lambda row: -row[SNAPSHOTS])},
     )
-
-
-def _by_number(row: Row) -> tuple[int, str]:
-    return -row[SNAPSHOTS], row[c.VERDICT]
 
 
 def total(groups: Iterable[GroupVerdicts]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession, Window
@@ -56,6 +56,7 @@ from groupledger.pipeline.invocation import (
 )
 from groupledger.pipeline.past import (
     COPIES,
+    GROUP,
     KNOWN,
     MAYBE,
     STRAY_GROUPS,
@@ -142,7 +143,8 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         return IngestSummary(committed, True, timings.by_stage)
     past = Past(spark, location, seen.commits, guards, reading.stated)
     if reading.may_be_empty and all(map(seen.last, guards)):
-        last = _last(spark, location, seen, guards)
+        commit = max(filter(None, map(seen.last, guards)), key=attrgetter("sequence"))
+        last = attempts.committed_run(spark, location, commit.run_id)
         if not reading.adds_to(last.inputs):
             with timings.stage("commit"):
                 note_nothing_new(past, seen, reading, invocation)
@@ -160,16 +162,6 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
         attempt = replace(attempt, inputs={**attempt.inputs, "read": work.positions, **work.known(reading)})
         run = attempts.commit(spark, location, attempt, seen.sequence, work.outcome(invocation))
     return IngestSummary(run, run.attempt_id != attempt.attempt_id, timings.by_stage, left=reading.left)
-
-
-def _last(
-    spark: SparkSession, location: LedgerLocation, seen: attempts.LedgerView, guards: tuple[str, ...]
-) -> attempts.Run:
-    """Return the last run under any of these guards."""
-    commit = max(filter(None, map(seen.last, guards)), key=lambda each: each.sequence)
-    run = attempts.read_commits(spark, location, commit.run_id).committed
-    assert run is not None, f"run {commit.run_id} was committed, and is no longer"
-    return run
 
 
 def _read(work: Work, reading: Reading, timings: Timings) -> None:
@@ -622,12 +614,11 @@ def changes_of_ownership(past: Past, groups: DataFrame, members: DataFrame, writ
     `groups` and `members` are new rows of the users' tables; they may be late, so all changes of a group are derived
     again (`tables.views`). `written`: how many snapshots this attempt has written.
     """
-    group = [c.CLUSTER_ID, c.GROUP_ID]
-    touched = groups.select(*group).distinct()
+    touched = groups.select(*GROUP).distinct()
     old = past.current(GROUP_SNAPSHOTS).where(F.col(c.SOURCE) == SOURCE_KIND).drop(c.ATTEMPT_ID)
-    every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, group, "left_semi"))
+    every = groups.drop(c.ATTEMPT_ID).unionByName(old.join(touched, GROUP, "left_semi"))
     known = past.current(MEMBER_SNAPSHOTS).where(F.col(c.SNAPSHOT_ID).startswith(f"{SOURCE_KIND}/"))
-    old_members = known.drop(c.ATTEMPT_ID).join(touched, group, "left_semi")
+    old_members = known.drop(c.ATTEMPT_ID).join(touched, GROUP, "left_semi")
     most = written + sum(commit.counts_out.get(GROUP_SNAPSHOTS.name, 0) for commit in past.commits)
     cores = parallelism(past.spark)
     tasks = min(cores, bucket_count(most, cores))

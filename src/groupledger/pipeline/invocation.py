@@ -30,21 +30,16 @@ class Timings:
     invocation: Invocation
     by_stage: dict[str, float] = field(default_factory=dict)
 
-    @property
-    def seconds(self) -> Callable[[], float]:
-        """The monotonic clock."""
-        return self.invocation.seconds
-
     @contextmanager
     def stage(self, name: str, doing: str = "") -> Iterator[None]:
         """Add the time of the block to the stage; `doing` says it for a person, with what is known of its size."""
         if doing:
             self.invocation.doing(doing)
-        began = self.seconds()
+        began = self.invocation.seconds()
         try:
             yield
         finally:
-            self.by_stage[name] = self.by_stage.get(name, 0.0) + self.seconds() - began
+            self.by_stage[name] = self.by_stage.get(name, 0.0) + self.invocation.seconds() - began
 
 
 # What became of every record an ingest read: the classes exclude one another and add up.

@@ -22,7 +22,7 @@ from groupledger.core.faults import Fault
 from groupledger.core.moments import iso
 from groupledger.engine.renaming import KIND, MARK, NAME, SURROGATE, closed, with_surrogates
 from groupledger.pipeline.invocation import Invocation, Timings
-from groupledger.pipeline.past import due, forgetting
+from groupledger.pipeline.past import GROUP, due, forgetting
 from groupledger.sinks import attempts, ledger_tables
 from groupledger.sinks.append import DIGESTS, Written, digest_name, digests, overwrite_rows
 from groupledger.sinks.ledger_tables import Aside, Lease, LedgerLocation, check_for_writing, erase, set_aside
@@ -111,7 +111,9 @@ class _Work:
         with timings.stage("redact"):
             redacted = self._redact() if redact or attempts.read_commits(self.spark, self.location).redacting else 0
         with timings.stage("give up"):
-            count = self._give_up()
+            now = self.invocation.now()
+            began_before = now - timedelta(hours=self.config.maintain.attempt_hours)
+            count = attempts.give_up(self.spark, self.location, began_before, now)
         with timings.stage("retire"):
             stored = ledger_tables.stored(self.spark, self.location, self.tables)
             self._retire(stored)
@@ -126,10 +128,8 @@ class _Work:
         found = [aside for table in TABLES for aside in set_aside(self.location, table)]
         if not found:
             return
-        erasure, commits = (
-            Erasure.of(self.spark, self.location),
-            attempts.read_commits(self.spark, self.location).commits,
-        )
+        erasure = Erasure.of(self.spark, self.location)
+        commits = attempts.read_commits(self.spark, self.location).commits
         for aside in found:
             redacted = aside.sequence < erasure.redacted  # since it was moved: what it holds may name somebody
             if redacted or BY_NAME[aside.table] in self.tables:
@@ -148,11 +148,6 @@ class _Work:
         attempt, settings = self.lease.attempt, self.config.redaction
         buckets = self.config.buckets or int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
         return Redaction(self.spark, self.location, settings, attempt, buckets).done(self.invocation.now())
-
-    def _give_up(self) -> int:
-        now = self.invocation.now()
-        began_before = now - timedelta(hours=self.config.maintain.attempt_hours)
-        return attempts.give_up(self.spark, self.location, began_before, now)
 
     def _retire(self, stored: Mapping[tuple[str, str], int]) -> None:
         """Commit which rows go for good, before any does: an ingest that needs them meanwhile ends in a conflict."""
@@ -231,7 +226,6 @@ BYTES = (c.KEY, c.VALUE, c.ROW)
 
 _GENERATION_BYTES = 4
 _SURROGATE = f"^{MARK}[0-9a-f]+-([0-9a-f]{{8}}-[0-N]{{7}}|{ERASED})$"
-_GROUP = [c.CLUSTER_ID, c.GROUP_ID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +284,7 @@ class Redaction:
         """Return every name in the ledger that is no surrogate yet, with its group and its column."""
         members = self.location.rows(self.spark, MEMBER_SNAPSHOTS)
         pieces = [
-            members.select(*_GROUP, F.lit(kind).alias(KIND), F.col(kind).alias(NAME)) for kind in sorted(self._kinds())
+            members.select(*GROUP, F.lit(kind).alias(KIND), F.col(kind).alias(NAME)) for kind in sorted(self._kinds())
         ]
         rows = reduce(lambda left, right: left.unionAll(right), pieces).distinct()
         return rows.where(F.col(NAME).isNotNull() & ~F.col(NAME).rlike(_SURROGATE))
@@ -328,8 +322,8 @@ def may_change(table: Table) -> bool:
 
 def _renamed(rows: DataFrame, name: str, names: DataFrame, series: int) -> DataFrame:
     """Replace a column of names; what has no surrogate, and is none, is erased."""
-    own = names.where(F.col(KIND) == NAMES[name]).select(*_GROUP, F.col(NAME).alias(name), SURROGATE)
-    joined = rows.join(own, [*_GROUP, name], "left")
+    own = names.where(F.col(KIND) == NAMES[name]).select(*GROUP, F.col(NAME).alias(name), SURROGATE)
+    joined = rows.join(own, [*GROUP, name], "left")
     kept = F.when(F.col(name).isNull() | F.col(name).rlike(_SURROGATE), F.col(name))
     replaced: Column = F.coalesce(SURROGATE, F.lit(f"{MARK}{series:x}-{ERASED}"))
     return joined.withColumn(name, F.coalesce(kept, F.when(F.col(name).isNotNull(), replaced))).drop(SURROGATE)

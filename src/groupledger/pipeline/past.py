@@ -211,16 +211,11 @@ def due(
         attempts = committed_before(spark, location, now - timedelta(days=setting.days))
         attempts &= {attempt for name, attempt in stored if name == table.name}
         if attempts and table not in _INPUT:
-            attempts -= _seen(spark, location, table, seen.commits)
+            rows = current(spark, location, table, seen.commits).select(c.ATTEMPT_ID).distinct()
+            attempts -= {row[c.ATTEMPT_ID] for row in rows.collect()}  # of which a reader sees a row
         if attempts:
             found[table.name] = sorted(attempts)
     return found
-
-
-def _seen(spark: SparkSession, location: LedgerLocation, table: Table, commits: tuple[Commit, ...]) -> set[str]:
-    """Return the attempts of which a reader sees a row."""
-    rows = current(spark, location, table, commits).select(c.ATTEMPT_ID).distinct()
-    return {row[c.ATTEMPT_ID] for row in rows.collect()}
 
 
 def forgetting(spark: SparkSession, location: LedgerLocation, attempts: list[str]) -> dict[str, int]:

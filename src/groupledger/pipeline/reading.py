@@ -139,9 +139,13 @@ class Reading:
         return sorted({each.cluster_id for each in self.sources})
 
     @property
+    def _clusters(self) -> list[ClusterReading]:
+        return [each.cluster for each in self.sources if isinstance(each.cluster, ClusterReading)]
+
+    @property
     def left(self) -> dict[str, int]:
         """Return by cluster that was read itself how many offsets are left for later ingests."""
-        return {each.cluster_id: each.cluster.left for each in self.sources if isinstance(each.cluster, ClusterReading)}
+        return {each.cluster_id: each.plan.left for each in self._clusters}
 
     @property
     def known(self) -> dict[str, KnownUpTo]:
@@ -151,8 +155,7 @@ class Reading:
     @property
     def behind(self) -> dict[str, tuple[int, ...]]:
         """Return by cluster the log partitions in which something is left, if there are any."""
-        read = (each.cluster for each in self.sources if isinstance(each.cluster, ClusterReading))
-        return {each.cluster_id: each.plan.behind for each in read if each.left}
+        return {each.cluster_id: each.plan.behind for each in self._clusters if each.plan.left}
 
     @property
     def may_be_empty(self) -> bool:

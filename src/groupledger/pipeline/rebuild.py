@@ -91,8 +91,8 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
                 set_aside[table.name] = str(_set_aside(location, table, invocation, sequence, found))
     with engine_errors_as_faults(location):
         init(spark, location)
-        work = _Rebuild(spark, location, config, history, contents)
-        return RebuildSummary(len(work.history), set_aside, tuple(work.remade()))
+        remade = tuple(_remade(Remaking(spark, location, config), history, contents))
+        return RebuildSummary(len(history), set_aside, remade)
 
 
 def _contents(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written]:
@@ -126,43 +126,29 @@ def _set_aside(location: LedgerLocation, table: Table, invocation: Invocation, s
     return move_aside(folder, invocation.attempt_id, sequence, invocation.now())
 
 
-class _Rebuild:
-    """A ledger whose tables can all be read, and what its runs say they hold."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        location: LedgerLocation,
-        config: Config,
-        history: tuple[attempts.Run, ...],
-        contents: RebuiltContents,
-    ) -> None:
-        self.spark, self.location = spark, location
-        self.history, self.contents = history, contents
-        self.remaking = Remaking(spark, location, config)
-        self.erasure = Erasure.of(spark, location)
-
-    def remade(self) -> Iterator[Remade]:
-        """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
-        for run in self.history:
-            there = RunRows.of(run, self.contents)
-            short = [table for table in STAMPED if there.number(table) != there.committed(table)]
-            if not self.remaking.wrote(run):
-                continue
-            if self.erasure.touches(run):
-                self.erasure.require_whole(run, short)
-                continue
-            for table in short:
-                if table.name in RAW:  # made of nothing else: its log entry was cut, or is lost
-                    rows = f"of {there.committed(table)} rows of run {run.run_id!r} {there.number(table)}"
-                    raise damaged(table.name, f"{rows} are there")
-            if short or not there.all_same:
-                made = self.remaking.made(run)
-                for table, again in _again(there, short, made).items():
-                    overwrite_rows(again, self.location, table, F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id))
-                    self.contents[table.name] |= stored(self.spark, self.location, table, run.attempt_id)
-                    yield Remade(table.name, run.run_id, RunRows.of(run, self.contents).number(table))
-                made.release()
+def _remade(remaking: Remaking, history: Iterable[attempts.Run], contents: RebuiltContents) -> Iterator[Remade]:
+    """Give every attempt its missing rows back, in the order of the commits: a fold starts from earlier heads."""
+    spark, location = remaking.spark, remaking.location
+    erasure = Erasure.of(spark, location)
+    for run in history:
+        there = RunRows.of(run, contents)
+        short = [table for table in STAMPED if there.number(table) != there.committed(table)]
+        if not remaking.wrote(run):
+            continue
+        if erasure.touches(run):
+            erasure.require_whole(run, short)
+            continue
+        for table in short:
+            if table.name in RAW:  # made of nothing else: its log entry was cut, or is lost
+                rows = f"of {there.committed(table)} rows of run {run.run_id!r} {there.number(table)}"
+                raise damaged(table.name, f"{rows} are there")
+        if short or not there.all_same:
+            made = remaking.made(run)
+            for table, again in _again(there, short, made).items():
+                overwrite_rows(again, location, table, F.col(c.ATTEMPT_ID) == F.lit(run.attempt_id))
+                contents[table.name] |= stored(spark, location, table, run.attempt_id)
+                yield Remade(table.name, run.run_id, RunRows.of(run, contents).number(table))
+            made.release()
 
 
 def _again(there: RunRows, short: list[Table], rows: RemadeRows) -> dict[Table, DataFrame]:

@@ -112,17 +112,6 @@ def append(
     return Written(table.name, seen[_ROWS], sums, {name: seen[name] for name in metrics})
 
 
-def append_files(
-    spark: SparkSession, location: LedgerLocation, table: Table, files: Iterable[DataFile], written: Written
-) -> Written:
-    """Append files that stand in the table's folder, in one Delta commit; `written` says what their rows are.
-
-    They are stamped, and were checked and hashed by who wrote them (`engine.envelope`).
-    """
-    add_files(spark, location, table, files)
-    return written
-
-
 def stamp(table: Table, rows: DataFrame, attempt_id: str, version: int = SCHEMA_VERSION) -> DataFrame:
     """Return the rows as the table has them, stamped with the attempt; `version`: that of the schema."""
     return rows.withColumn(c.ATTEMPT_ID, F.lit(attempt_id)).selectExpr(*_contract(table, version))
@@ -216,7 +205,7 @@ def add_files(spark: SparkSession, location: LedgerLocation, table: Table, files
     """Add files that stand in the table's folder, in one version of it, through Delta's own transaction in the JVM.
 
     Delta has no public way to do that, but for SQL that reads and writes all rows again. What it would have asked of
-    the rows, who wrote the files has asked (`engine.envelope`).
+    the rows, who wrote the files has asked (`engine.envelope`): they are stamped, checked and hashed.
     """
     session: Any = spark
     delta = _Delta(session._jvm)

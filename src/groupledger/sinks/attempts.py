@@ -191,8 +191,13 @@ def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, att
         own = f"{attempt.kind}-{attempt.run_id}"
         message = f"run id {attempt.run_id!r} is that of a committed run of {named.kind}; expected one of its own for"
         raise Fault("RUN_ID_TAKEN", f"{message} {attempt.kind}, such as {own!r}")
-    committed = seen.committed or read_commits(spark, location, attempt.run_id).committed
-    assert committed is not None, f"run {attempt.run_id} was committed, and is no longer"
+    return seen.committed or committed_run(spark, location, attempt.run_id)
+
+
+def committed_run(spark: SparkSession, location: LedgerLocation, run_id: str) -> Run:
+    """Return a run of which it is known that it was committed."""
+    committed = read_commits(spark, location, run_id).committed
+    assert committed is not None, f"run {run_id} was committed, and is no longer"
     return committed
 
 

@@ -17,7 +17,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, no_ledger, version_problem
 from groupledger.core.moments import iso
 from groupledger.sinks import append
@@ -254,7 +253,8 @@ def _schema(spark: SparkSession, location: LedgerLocation, table: Table) -> Stru
     except ENGINE_ERRORS as error:
         if isinstance(error, AnalysisException) and error.getCondition() in _MISSING:
             return None
-        raise _unreadable(location, table, error) from error
+        what = f"{location.identifier(table)} cannot be read: {meaning(error)}"
+        raise explained(error, location) or LedgerFault("LEDGER_UNREADABLE", what) from error
 
 
 def _version(spark: SparkSession, location: LedgerLocation, table: Table) -> int:
@@ -273,13 +273,6 @@ def _check_version(location: LedgerLocation, got: int) -> None:
     problem = version_problem(str(location), got)
     if problem is not None:
         raise LedgerFault(*problem)
-
-
-def _unreadable(location: LedgerLocation, table: Table, error: Exception) -> Fault:
-    known = explained(error, location)
-    if known is not None:
-        return known
-    return LedgerFault("LEDGER_UNREADABLE", f"{location.identifier(table)} cannot be read: {meaning(error)}")
 
 
 def foreign(location: LedgerLocation, table: Table, got: str) -> LedgerFault:
@@ -385,9 +378,7 @@ def _forward(spark: SparkSession, location: LedgerLocation, table: Table) -> Non
         commands.append(f"ALTER TABLE {name}{layout(table) or ' CLUSTER BY NONE'}")
     for command in commands:
         persistently(partial(append.run, spark, location, table, command), table)
-    difference = first_difference(location.rows(spark, table).schema, table.schema)
-    if difference is not None:
-        raise foreign(location, table, difference)
+    _require_declared(location, table, location.rows(spark, table).schema)
     command = f"ALTER TABLE {name} SET TBLPROPERTIES ({properties_ddl(table)})"
     persistently(partial(append.run, spark, location, table, command), table)
 
@@ -437,8 +428,7 @@ class TableSize:
 
 def size(spark: SparkSession, location: LedgerLocation, table: Table) -> TableSize:
     """Return how many files there are, and their size together."""
-    folder = location.folder(spark, table)
-    sizes = None if folder is None else file_sizes(folder)
+    sizes = file_sizes(location.folder(spark, table))
     if sizes is not None:
         return TableSize(len(sizes), sum(sizes))
     [row] = spark.sql(f"DESCRIBE DETAIL {location.identifier(table)}").collect()
@@ -483,8 +473,7 @@ def gather(spark: SparkSession, location: LedgerLocation, table: Table, file_mb:
 
 def small_files(spark: SparkSession, location: LedgerLocation, table: Table, file_mb: int) -> int:
     """Count the files of a table below half of this size in MiB, without a query; 0 if only Spark can know."""
-    folder = location.folder(spark, table)
-    sizes = None if folder is None else file_sizes(folder)
+    sizes = file_sizes(location.folder(spark, table))
     return sum(size < file_mb * 2**19 for size in sizes or ())
 
 

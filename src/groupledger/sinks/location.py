@@ -220,9 +220,9 @@ def _has_empty_entry(log: Path) -> bool:
         return any(not each.stat().st_size for each in later)
 
 
-def file_sizes(folder: Path) -> list[int] | None:
-    """Return the bytes of each file of the table's latest version; None where delta-rs cannot say."""
-    table = plain_table(folder)
+def file_sizes(folder: Path | None) -> list[int] | None:
+    """Return the bytes of each file of the table's latest version; None without one, or where delta-rs cannot say."""
+    table = None if folder is None else plain_table(folder)
     return None if table is None else list(table.get_add_actions()["size_bytes"].to_pylist())
 
 

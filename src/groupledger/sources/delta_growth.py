@@ -159,7 +159,7 @@ def rows_of(
     placed = [name for name in table.partition_columns if name in names]
     by_values: defaultdict[tuple[str | None, ...], list[str]] = defaultdict(list)
     for file in files:
-        values = tuple(_value(file.partition_values, name) for name in placed)
+        values = tuple(file.partition_values.get(name) or None for name in placed)  # in the log, empty text means null
         by_values[values].append(literal_path(url_of(table.folder, file.path)))
     if len(by_values) > MOST_PARTITIONS:
         return None
@@ -181,7 +181,3 @@ def url_of(folder: str, path: str) -> str:
     """
     found = unquote(path)
     return found if _WITH_SCHEME.match(found) else f"{folder.rstrip('/')}/{found}"
-
-
-def _value(values: Mapping[str, str | None], name: str) -> str | None:
-    return values.get(name) or None  # in Delta's log, empty text means null

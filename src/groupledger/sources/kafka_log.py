@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, repeat
 from operator import methodcaller, not_
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from groupledger.core.digest import digest
@@ -41,10 +42,6 @@ from groupledger.core.wire.offsets_log import OFFSET_COMMITS
 from groupledger.sources import offsets_records
 from groupledger.sources.opening import ENTRIES, NUMBER, PROBLEM
 from groupledger.tables import columns as c
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 FIELDS = StructType(
     [*offsets_records.FIELDS_OF_BATCHES, StructField(PROBLEM, StringType()), StructField(NUMBER, LongType())]
@@ -90,13 +87,6 @@ class _KafkaLog(DataSource):
         return _Reader(self.log, self.stretches)
 
 
-class _Task(InputPartition):
-    """One range."""
-
-    def __init__(self, stretch: OffsetRange) -> None:
-        super().__init__(tuple(stretch))
-
-
 class _Reader(DataSourceReader):
     """Reads each range in a task of its own."""
 
@@ -104,7 +94,7 @@ class _Reader(DataSourceReader):
         self._log, self._stretches = log, stretches
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Task(stretch) for stretch in self._stretches]
+        return [InputPartition(tuple(stretch)) for stretch in self._stretches]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         if partition is None:  # Spark calls once even without partitions
@@ -121,7 +111,8 @@ class _Reader(DataSourceReader):
 # to the log that it reads.
 
 GROUP_PREFIX = "groupledger-reads-without-a-group"
-"""Prefix of the group ids that Kafka's Java consumer requires; no such group is joined or committed to."""
+"""Prefix of the group ids that Kafka's Java consumer requires, and the group id that librdkafka requires before it
+consumes; no such group is joined or committed to."""
 _INTERNAL_TOPICS_TOO = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Without it Spark asks an admin client, which omits internal topics: no rows, and no error."""
 _NO_SOURCE = "Failed to find data source: kafka"
@@ -202,10 +193,8 @@ def fault_of_spark(error: str, bootstrap: str) -> Fault | None:
 #
 # Runs in the tasks of a Spark job: everything it needs is passed in, and nothing here depends on Spark.
 
-NO_GROUP = "groupledger-reads-without-a-group"
-"""librdkafka requires a group name before it consumes; the group is neither joined nor committed to."""
 CONSUMER: dict[str, Any] = {
-    "group.id": NO_GROUP,
+    "group.id": GROUP_PREFIX,
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
@@ -223,18 +212,7 @@ _POLL_SECONDS = 0.2
 _END = "_PARTITION_EOF"
 _KEY = methodcaller("key")
 
-BATCH = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("leader_epoch", pa.int32()),
-        (PROBLEM, pa.string()),
-        (NUMBER, pa.int64()),
-    ]
-)
+BATCH = to_arrow_schema(FIELDS)
 """A row is a record, except the last two of each range: the NUMBER of records consumed for it (PROBLEM is ENTRIES),
 with the time of the newest one, and the number of offset commits among them that were left out."""
 
@@ -399,39 +377,21 @@ class _Columns:
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
-        self._clear()
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows."""
-        return len(self._offsets)
-
-    def _clear(self) -> None:
-        self._offsets: list[int] = []
-        self._timestamps: list[int] = []
-        self._keys: list[bytes | None] = []
-        self._values: list[bytes | None] = []
-        self._epochs: list[int | None] = []
+        self.rows: list[tuple[Any, ...]] = []
         self._bytes = 0
 
     def add(self, message: Any, key: bytes | None) -> bool:
         """Add a record; return whether the batch is full."""
-        value = message.value()
-        self._offsets.append(message.offset())
-        self._timestamps.append(message.timestamp()[1])
-        self._keys.append(key)
-        self._values.append(value)
-        self._epochs.append(message.leader_epoch())
+        value, time = message.value(), message.timestamp()[1]
+        self.rows.append((self._partition, message.offset(), time, key, value, message.leader_epoch(), None, None))
         self._bytes += len(key or b"") + len(value or b"")
-        return self.rows >= _ROWS or self._bytes >= _BYTES
+        return len(self.rows) >= _ROWS or self._bytes >= _BYTES
 
     def taken(self) -> pa.RecordBatch:
         """Return the batch, and start a new one."""
-        nothing = [None] * self.rows
-        records = [self._offsets, self._timestamps, self._keys, self._values, self._epochs]
-        columns = [[self._partition] * self.rows, *records, nothing, nothing]
+        columns = zip(*self.rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, BATCH, strict=True)]
-        self._clear()
+        self.rows, self._bytes = [], 0
         return pa.RecordBatch.from_arrays(arrays, schema=BATCH)
 
 
@@ -540,23 +500,22 @@ class Cluster:
         """Return the cluster's own id: the first request, which shows whether a broker answers."""
         return str(self.described().cluster_id)
 
-    def described(self, *, rights: bool = False) -> Any:
+    def described(self) -> Any:
         """Return the cluster's description."""
-        settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
-        return self._settled(lambda: self._answer(self._admin.describe_cluster(**settings), "describing the cluster"))
+        doing = "describing the cluster"
+        return self._settled(lambda: self._answer(self._admin.describe_cluster(**self._timeout), doing))
 
     def partitions(self) -> dict[str, int]:
         """Return the number of partitions of each topic visible to us."""
         found = self._settled(self._metadata)
         return {name: len(topic.partitions) for name, topic in found.topics.items()}
 
-    def described_topics(self, names: Iterable[str], *, rights: bool = False) -> list[Any]:
+    def described_topics(self, names: Iterable[str]) -> list[Any]:
         """Return the descriptions of those topics that still exist."""
-        settings = self._timeout | ({"include_authorized_operations": True} if rights else {})
         wanted, found = list(names), []
         for at in range(0, len(wanted), _NAMES_A_QUESTION):
             some = self._library.TopicCollection(wanted[at : at + _NAMES_A_QUESTION])
-            ask = partial(self._admin.describe_topics, some, **settings)
+            ask = partial(self._admin.describe_topics, some, **self._timeout)
             topics = self._answers(ask, "describing the topic", {_GONE})
             found += [topic for topic in topics.values() if topic is not None]
         return found

@@ -48,12 +48,6 @@ class Arrived:
     other_topic: int
     left_out: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def balanced(self) -> bool:
-        """Return whether the reader returned everything that was there."""
-        became = self.good + self.rejected + self.blank + self.other_topic + sum(self.left_out.values())
-        return self.entries == became
-
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
