@@ -253,25 +253,22 @@ class Role(Enum):
     PARTITION_COUNTS = auto()
 
 
+_RECORDS = {
+    "METADATA": Role.EPOCH,
+    "MEMBER_METADATA": Role.MEMBER,
+    "TARGET_ASSIGNMENT_METADATA": Role.TARGET_EPOCH,
+    "TARGET_ASSIGNMENT_MEMBER": Role.TARGET,
+    "CURRENT_MEMBER_ASSIGNMENT": Role.CURRENT,
+    "REGULAR_EXPRESSION": Role.EXPRESSION,
+    "TOPOLOGY": Role.TOPOLOGY,
+    "PARTITION_METADATA": Role.PARTITION_COUNTS,
+}
+"""By what follows the type of the group in the name of the kind of record."""
 ROLES: dict[RecordKind, tuple[GroupType, Role]] = {
-    RecordKind.CONSUMER_GROUP_METADATA: (GroupType.CONSUMER, Role.EPOCH),
-    RecordKind.CONSUMER_GROUP_MEMBER_METADATA: (GroupType.CONSUMER, Role.MEMBER),
-    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.CONSUMER, Role.TARGET_EPOCH),
-    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.CONSUMER, Role.TARGET),
-    RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.CONSUMER, Role.CURRENT),
-    RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION: (GroupType.CONSUMER, Role.EXPRESSION),
-    RecordKind.CONSUMER_GROUP_PARTITION_METADATA: (GroupType.CONSUMER, Role.PARTITION_COUNTS),
-    RecordKind.SHARE_GROUP_METADATA: (GroupType.SHARE, Role.EPOCH),
-    RecordKind.SHARE_GROUP_MEMBER_METADATA: (GroupType.SHARE, Role.MEMBER),
-    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.SHARE, Role.TARGET_EPOCH),
-    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.SHARE, Role.TARGET),
-    RecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.SHARE, Role.CURRENT),
-    RecordKind.STREAMS_GROUP_METADATA: (GroupType.STREAMS, Role.EPOCH),
-    RecordKind.STREAMS_GROUP_MEMBER_METADATA: (GroupType.STREAMS, Role.MEMBER),
-    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.STREAMS, Role.TARGET_EPOCH),
-    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.STREAMS, Role.TARGET),
-    RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.STREAMS, Role.CURRENT),
-    RecordKind.STREAMS_GROUP_TOPOLOGY: (GroupType.STREAMS, Role.TOPOLOGY),
+    kind: (group_type, role)
+    for group_type in (GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS)
+    for name, role in _RECORDS.items()
+    if (kind := RecordKind.__members__.get(f"{group_type.name}_GROUP_{name}")) is not None
 }
 KINDS: dict[tuple[GroupType, Role], RecordKind] = {about: kind for kind, about in ROLES.items()}
 
