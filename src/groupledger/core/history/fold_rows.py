@@ -7,10 +7,11 @@ Timestamps are milliseconds since 1970. Partitions of a topic stand as (topic id
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, StrEnum, auto
 from typing import Any, NamedTuple
 
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.wire.offsets_log import RecordKind
 
@@ -19,6 +20,12 @@ Assignment = tuple[TopicHolding, ...]
 TopicNames = tuple[str, ...]
 Tasks = tuple[tuple[str, str, str, tuple[int, ...]], ...]
 """Tasks of a Streams group, as `member_snapshots.tasks` has them: role, state, subtopology, numbers."""
+
+
+def partitions_in(assignment: Assignment | None) -> Iterator[TopicPartition]:
+    """Yield the partitions of an assignment, in its order; of a topic without a name by its id."""
+    for topic_id, name, numbers in assignment or ():
+        yield from (TopicPartition(name or topic_id or "", number) for number in numbers)
 
 
 def as_tuples(value: Any) -> Any:

@@ -295,6 +295,11 @@ def _complain(place: str, got: Any, expected: str) -> NoReturn:
 # Convert a JSON scenario (see `core.scenarios.form`) to one group, in plain values or as a batch.
 
 
+def encode(scenario: dict[str, Any]) -> EncodedGroups:
+    """Encode the scenario as a batch of one group."""
+    return encode_group(group_of(scenario), scenario["assignor"], scenario.get("racks") or {})
+
+
 def encode_group(group: Group, assignor: str, racks: ReplicaRacks | None = None) -> EncodedGroups:
     """Encode one group as an assignor of Kafka's reads it."""
     return encode_groups([group], [read_claim(assignor, member) for member in group.members], [racks or {}])

@@ -43,7 +43,7 @@ from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN, called
 from groupledger.core.scenarios.form import (
-    encode_group,
+    encode,
     group_of,
     require_form,
     require_known_keys,
@@ -78,7 +78,7 @@ def solve(
         return solve_by_custom((custom or {})[scenario["assignor"]], scenario)
     if scenario["assignor"] not in ASSIGNORS:
         return solve_by_client(scenario)
-    encoded = encode_group(group_of(scenario), scenario["assignor"], scenario.get("racks"))
+    encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode=mode)
     return _result(scenario, encoded, answer) | _reports(scenario, encoded, answer, mode)
 
