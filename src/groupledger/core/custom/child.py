@@ -51,6 +51,7 @@ MOST_PROCESSES = 32
 """Processes that the code may run at once for one group."""
 GLANCE_MS = 50
 """How often a slow fork is checked."""
+NO_ANSWER = "wrote something else than an answer"
 
 _MEGABYTE = 1 << 20
 
@@ -171,20 +172,8 @@ def _alone(
         parsed(text)
     except ValueError:
         if complaint is None:
-            complaint = "ASSIGNOR_DIED", f"the process of {name} wrote something else than an answer"
+            complaint = "ASSIGNOR_DIED", f"the process of {name} {NO_ANSWER}"
     return b"[%s]" % (text if complaint is None else dumped(write_finding(refused(*complaint))))
-
-
-def _leave(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
-    if messages.reap():
-        messages.end_all(os.getpid())
-        messages.reap()
-
-
-def _key(name: str) -> str:
-    return f"limits.custom_{name}"
 
 
 class _Fork:
@@ -228,7 +217,8 @@ class _Fork:
             return write_finding(refused("ASSIGNOR_RAISED", words))
 
     def _too_much(self) -> str:
-        return f"{self.name} needed more than {self.limits.memory_mb:,} MB; expected less, or raise {_key('memory_mb')}"
+        most = f"{self.limits.memory_mb:,} MB"
+        return f"{self.name} needed more than {most}; expected less, or raise limits.custom_memory_mb"
 
     def listened(self) -> tuple[bytes, tuple[str, str] | None]:
         """Return the fork's line, or code and words if there is none, once the fork and all it started have ended."""
@@ -239,7 +229,11 @@ class _Fork:
             complaint = self._heard()
         finally:
             messages.kill(self.pid)
-            _leave(self.pid)
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+            if messages.reap():
+                messages.end_all(os.getpid())
+                messages.reap()
         keep_end(self.stderr, self.errors)
         os.close(self.pipe)
         os.close(self.stderr)
@@ -257,10 +251,8 @@ class _Fork:
         while True:
             left_ms = (self.deadline - time.monotonic()) * 1_000
             if left_ms <= 0:
-                words = (
-                    f"{self.name} took longer than {self.limits.seconds} s; expected less, or raise {_key('seconds')}"
-                )
-                return "ASSIGNOR_TIMED_OUT", words
+                got = f"{self.name} took longer than {self.limits.seconds} s"
+                return "ASSIGNOR_TIMED_OUT", f"{got}; expected less, or raise limits.custom_seconds"
             ready = dict(poll.poll(min(left_ms, GLANCE_MS) + 1))
             if self.asked_by in ready and ready[self.asked_by] & ~select.POLLIN:
                 messages.kill(self.pid)
@@ -271,7 +263,8 @@ class _Fork:
             if self.pipe in ready and not self._read():
                 return self._ended()
             if self.text.endswith(b"\n"):
-                return self._malformed()
+                more = b"\n" in self.text[:-1]  # than one line: only code that found the pipe writes that
+                return ("ASSIGNOR_DIED", f"the process of {self.name} {NO_ANSWER}") if more else None
             if self.pipe not in ready and self._is_time() and (refusal := self._looked_after()) is not None:
                 return refusal
 
@@ -288,12 +281,6 @@ class _Fork:
         some = os.read(self.pipe, READ)
         self.text += some
         return len(some) > 0 and len(self.text) <= MOST_ANSWER_BYTES
-
-    def _malformed(self) -> tuple[str, str] | None:
-        """Complain of more than one line: only code that found the pipe writes more."""
-        if b"\n" not in self.text[:-1]:
-            return None
-        return "ASSIGNOR_DIED", f"the process of {self.name} wrote something else than an answer"
 
     def _looked_after(self) -> tuple[str, str] | None:
         """Check a slow fork; return code and words of what it has done wrong."""

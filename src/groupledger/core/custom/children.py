@@ -253,21 +253,17 @@ def _asked(key: _Key, batches: Sequence[Sequence[Group]]) -> list[list[Finding |
     while len(found) < len(batches):
         try:
             for some in _child(key).ask_each(batches[len(found) :]):
-                found.append(_unanswered(batches[len(found)]) if some is None else [*some])
+                found.append([None] * len(batches[len(found)]) if some is None else [*some])
         except Unusable as error:
             found += [[refused("ASSIGNOR_NOT_FOUND", str(error))] * len(batch) for batch in batches[len(found) :]]
         except Hung as hung:
             lost = _lost(key, "ASSIGNOR_TIMED_OUT", hung)
             batch = batches[len(found)]
-            found.append([lost] if len(batch) == 1 else _unanswered(batch))
+            found.append([lost] if len(batch) == 1 else [None] * len(batch))
         except Gone:
             forget(key.name)
-            found.append(_unanswered(batches[len(found)]))
+            found.append([None] * len(batches[len(found)]))
     return found
-
-
-def _unanswered(batch: Sequence[Group]) -> list[Finding | None]:
-    return [None for _ in batch]
 
 
 def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:

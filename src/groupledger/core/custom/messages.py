@@ -19,10 +19,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from groupledger.core.custom.custom_group import Answer, Group, Member, TopicPartition
 from groupledger.core.faults import RAISED
+
+T = TypeVar("T")
 
 CALL_CODES = frozenset(
     {
@@ -53,12 +55,9 @@ def line(message: dict[str, Any]) -> bytes:
 def parsed(text: bytes) -> dict[str, Any]:
     """Return the message of a line; ValueError if it is none."""
     try:
-        message = json.loads(text)
+        return _exactly(dict, json.loads(text), "a message")
     except RecursionError as error:
         raise ValueError("brackets too deep") from error
-    if type(message) is not dict:
-        raise ValueError(f"a message is a {type(message).__name__}")
-    return message
 
 
 def keep_end(source: int, kept: bytearray) -> bool:
@@ -120,13 +119,13 @@ def _write_plan(plan: SortedPartitions) -> dict[str, dict[str, list[int]]]:
 
 def read_findings(message: Any, groups: int) -> list[Finding]:
     """Read one finding per group; ValueError for anything else."""
-    if len(_list(message)) != groups:
+    if len(_exactly(list, message, "a list")) != groups:
         raise ValueError(f"{len(message)} answers for {groups} groups")
-    return [_read_finding(_object(each)) for each in message]
+    return [_read_finding(_exactly(dict, each, "an object")) for each in message]
 
 
 def _read_finding(message: dict[str, Any]) -> Finding:
-    complaints = _list(message.get("complaints"))
+    complaints = _exactly(list, message.get("complaints"), "a list")
     if message.keys() != {"assigned", "target", "complaints"}:
         raise ValueError("an answer has other fields")
     assigned = _read_plan(message["assigned"])
@@ -135,7 +134,7 @@ def _read_finding(message: dict[str, Any]) -> Finding:
 
 
 def _complaint(message: Any) -> Complaint:
-    code, words = _list(message)
+    code, words = _exactly(list, message, "a list")
     if type(code) is not str or code not in CALL_CODES or type(words) is not str:
         raise ValueError("a complaint of no known code")
     return Complaint(code, printable(words))
@@ -143,30 +142,21 @@ def _complaint(message: Any) -> Complaint:
 
 def _read_plan(message: Any) -> SortedPartitions:
     plan = {}
-    for member_id in sorted(_object(message)):
-        lists = _object(message[member_id])
-        own = [TopicPartition(topic, _whole(each)) for topic in lists for each in _list(lists[topic])]
+    for member_id in sorted(_exactly(dict, message, "an object")):
+        lists = _exactly(dict, message[member_id], "an object")
+        pairs = ((topic, each) for topic in lists for each in _exactly(list, lists[topic], "a list"))
+        own = [TopicPartition(topic, _exactly(int, each, "a partition number")) for topic, each in pairs]
         if own:
             plan[member_id] = tuple(sorted(own))
     return plan
 
 
-def _object(value: Any) -> dict[str, Any]:
-    if type(value) is not dict:
-        raise ValueError(f"an object is a {type(value).__name__}")
-    return value
-
-
-def _list(value: Any) -> list[Any]:
-    if type(value) is not list:
-        raise ValueError(f"a list is a {type(value).__name__}")
-    return value
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int:
-        raise ValueError(f"a partition number is a {type(value).__name__}")
-    return value
+def _exactly(kind: type[T], value: Any, what: str) -> T:
+    """Return a value of this very type; ValueError for any other."""
+    if type(value) is not kind:
+        raise ValueError(f"{what} is a {type(value).__name__}")
+    found: T = value
+    return found
 
 
 # Find and kill a process's descendants; on Linux by /proc, elsewhere by process group only.

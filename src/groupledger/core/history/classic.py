@@ -78,23 +78,17 @@ def fold_classic(writer: HistoryWriter, row: LogRow, group: GroupMetadata, *, co
     writer.state.number = group.generation
 
 
-def delete_classic(writer: HistoryWriter, row: LogRow) -> None:
-    """Fold the tombstone of a deleted group."""
+def delete_group(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
+    """Fold the tombstone of a deleted group of any type: a snapshot of its end."""
     state = writer.state
-    if state.alive and state.group_type != GroupType.CLASSIC:
+    if state.alive and state.group_type != group_type:
         return
     if not state.incarnation:
-        writer.begin(GroupType.CLASSIC, row)
+        writer.begin(group_type, row)
         writer.gap(fold_rows.HISTORY_BEGINS_LATE, row, (None, None), fold_rows.BEGINS_WITH_TOMBSTONE)
     if state.alive:
-        write_deleted(writer, row)
-
-
-def write_deleted(writer: HistoryWriter, row: LogRow) -> None:
-    """Write the snapshot of a group's end, of any type."""
-    group_type = writer.state.group_type or GroupType.CLASSIC.value
-    writer.snapshot(writer.group_row(row, group_type, Kind.DELETED.value), ())
-    writer.end(row)
+        writer.snapshot(writer.group_row(row, group_type.value, Kind.DELETED.value), ())
+        writer.end(row)
 
 
 def read_members(writer: HistoryWriter, row: LogRow, group: GroupMetadata) -> list[ClassicMember]:

@@ -19,7 +19,7 @@ import numpy as np
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.faults import Fault
 from groupledger.core.history import fold_rows
-from groupledger.core.history.classic import delete_classic, fold_classic, join_consumer_group
+from groupledger.core.history.classic import delete_group, fold_classic, join_consumer_group
 from groupledger.core.history.fold_rows import (
     ROLES,
     Accounts,
@@ -268,7 +268,7 @@ class Fold:
     def _end(self, row: LogRow, key: LogKey) -> None:
         """Fold a tombstone."""
         if key.kind is RecordKind.GROUP_METADATA:
-            delete_classic(self.writer, row)
+            delete_group(self.writer, row, GroupType.CLASSIC)
         elif key.kind in ROLES:
             fold_kip848_tombstone(self.writer, row, key)
 
@@ -504,8 +504,6 @@ def _value(key: LogKey | None, row: LogRow) -> RecordValue | None:
 
 # Partitions that changed hands between snapshots which users gave as tables: as in the fold of the log.
 
-FIRST_GENERATION = 1
-
 
 class HeldSnapshot(NamedTuple):
     """A snapshot of a group, by what its members held; `held` None: it does not say so of every member.
@@ -567,7 +565,7 @@ def held_changes(snapshots: Iterable[HeldSnapshot]) -> Iterator[OwnershipChangeR
 def _is_first(snapshot: HeldSnapshot) -> bool:
     """Whether nothing can have come before in its incarnation."""
     if snapshot.generation is not None:
-        return snapshot.generation <= FIRST_GENERATION
+        return snapshot.generation <= fold_rows.FIRST_GENERATION
     return snapshot.group_epoch is not None and snapshot.group_epoch <= FIRST_EPOCH
 
 

@@ -7,10 +7,11 @@ Timestamps are milliseconds since 1970. Partitions of a topic stand as (topic id
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, StrEnum, auto
 from typing import Any, NamedTuple
 
+from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.wire.offsets_log import RecordKind
 
@@ -19,6 +20,12 @@ Assignment = tuple[TopicHolding, ...]
 TopicNames = tuple[str, ...]
 Tasks = tuple[tuple[str, str, str, tuple[int, ...]], ...]
 """Tasks of a Streams group, as `member_snapshots.tasks` has them: role, state, subtopology, numbers."""
+
+
+def partitions_in(assignment: Assignment | None) -> Iterator[TopicPartition]:
+    """Yield the partitions of an assignment, in its order; of a topic without a name by its id."""
+    for topic_id, name, numbers in assignment or ():
+        yield from (TopicPartition(name or topic_id or "", number) for number in numbers)
 
 
 def as_tuples(value: Any) -> Any:
@@ -253,25 +260,22 @@ class Role(Enum):
     PARTITION_COUNTS = auto()
 
 
+_RECORDS = {
+    "METADATA": Role.EPOCH,
+    "MEMBER_METADATA": Role.MEMBER,
+    "TARGET_ASSIGNMENT_METADATA": Role.TARGET_EPOCH,
+    "TARGET_ASSIGNMENT_MEMBER": Role.TARGET,
+    "CURRENT_MEMBER_ASSIGNMENT": Role.CURRENT,
+    "REGULAR_EXPRESSION": Role.EXPRESSION,
+    "TOPOLOGY": Role.TOPOLOGY,
+    "PARTITION_METADATA": Role.PARTITION_COUNTS,
+}
+"""By what follows the type of the group in the name of the kind of record."""
 ROLES: dict[RecordKind, tuple[GroupType, Role]] = {
-    RecordKind.CONSUMER_GROUP_METADATA: (GroupType.CONSUMER, Role.EPOCH),
-    RecordKind.CONSUMER_GROUP_MEMBER_METADATA: (GroupType.CONSUMER, Role.MEMBER),
-    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.CONSUMER, Role.TARGET_EPOCH),
-    RecordKind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.CONSUMER, Role.TARGET),
-    RecordKind.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.CONSUMER, Role.CURRENT),
-    RecordKind.CONSUMER_GROUP_REGULAR_EXPRESSION: (GroupType.CONSUMER, Role.EXPRESSION),
-    RecordKind.CONSUMER_GROUP_PARTITION_METADATA: (GroupType.CONSUMER, Role.PARTITION_COUNTS),
-    RecordKind.SHARE_GROUP_METADATA: (GroupType.SHARE, Role.EPOCH),
-    RecordKind.SHARE_GROUP_MEMBER_METADATA: (GroupType.SHARE, Role.MEMBER),
-    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.SHARE, Role.TARGET_EPOCH),
-    RecordKind.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.SHARE, Role.TARGET),
-    RecordKind.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.SHARE, Role.CURRENT),
-    RecordKind.STREAMS_GROUP_METADATA: (GroupType.STREAMS, Role.EPOCH),
-    RecordKind.STREAMS_GROUP_MEMBER_METADATA: (GroupType.STREAMS, Role.MEMBER),
-    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: (GroupType.STREAMS, Role.TARGET_EPOCH),
-    RecordKind.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: (GroupType.STREAMS, Role.TARGET),
-    RecordKind.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: (GroupType.STREAMS, Role.CURRENT),
-    RecordKind.STREAMS_GROUP_TOPOLOGY: (GroupType.STREAMS, Role.TOPOLOGY),
+    kind: (group_type, role)
+    for group_type in (GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS)
+    for name, role in _RECORDS.items()
+    if (kind := RecordKind.__members__.get(f"{group_type.name}_GROUP_{name}")) is not None
 }
 KINDS: dict[tuple[GroupType, Role], RecordKind] = {about: kind for kind, about in ROLES.items()}
 

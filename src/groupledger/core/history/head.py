@@ -30,13 +30,20 @@ from groupledger.core.history.members import (
     read_target,
     read_topology,
 )
-from groupledger.core.history.ownership import Generation, GroupState, Ownership
+from groupledger.core.history.ownership import Generation, GroupState
 from groupledger.core.log.listings import TopicHistory
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import LogRecord, decode, decode_value
 from groupledger.core.wire.records import GroupMetadata, OffsetCommit, RegularExpression, StreamsTopology
 
 HEAD_VERSION = 1
+OF_STATE = (
+    *("group_id", "log_partition", "offset", "incarnation", "group_type", "alive"),
+    *("number", "previous_offset", "hole"),
+)
+OF_GENERATION = ("number", "first_offset", "timestamp_ms")
+OF_KIP848 = ("group_epoch", "target_epoch", "cut", "open")
+"""What a head has as it is, under its own name."""
 
 Tenures = tuple[str, int | None, Assignment]
 """What a member holds since one time, ms."""
@@ -50,21 +57,10 @@ def encode_head(state: GroupState) -> bytes:
 def encode_state(state: GroupState, held: Sequence[Tenures]) -> bytes:
     """As `encode_head`, of a state whose holdings are given: by member, then since when, then topic and partition."""
     generation = state.generation
-    document = {
-        "version": HEAD_VERSION,
-        "group_id": state.group_id,
-        "log_partition": state.log_partition,
-        "offset": state.offset,
-        "incarnation": state.incarnation,
-        "group_type": state.group_type,
-        "alive": state.alive,
-        "number": state.number,
-        "previous_offset": state.previous_offset,
-        "hole": state.hole,
-        "held": held,
-        "generation": None if generation is None else _generation(generation),
-        "modern": None if state.kip848 is None else _kip848(state.kip848),
-    }
+    document = _values_of(state, OF_STATE) | {"version": HEAD_VERSION, "held": held, "generation": None}
+    if generation is not None:
+        document["generation"] = _values_of(generation, OF_GENERATION) | {"members": [*generation.members.items()]}
+    document["modern"] = None if state.kip848 is None else _kip848(state.kip848)
     if state.undecided:
         document["undecided"] = [_raw_record(row) for row in state.undecided]
     return _canonical(document)
@@ -75,12 +71,20 @@ def read_classic_head(head: bytes) -> tuple[GroupState, list[Tenures]] | None:
 
     A `Fault` for bytes of another version.
     """
+    state, held, kip848, undecided = _read(head)
+    is_classic = kip848 is None and state.group_type in (None, GroupType.CLASSIC) and not undecided
+    return (state, held) if is_classic else None
+
+
+def _read(head: bytes) -> tuple[GroupState, list[Tenures], dict[str, Any] | None, list[list[Any]]]:
+    """Return the state without its holdings, these, what it has of a KIP-848 group, and the undecided records."""
     document = _document(head)
     held, generation, kip848 = (document.pop(name) for name in ("held", "generation", "modern"))
+    undecided = document.pop("undecided", [])
     state = GroupState(**document)
-    state.generation = _restored_generation(generation)
-    is_classic = kip848 is None and state.group_type in (None, GroupType.CLASSIC) and not state.undecided
-    return (state, held) if is_classic else None
+    if generation is not None:
+        state.generation = Generation(**{**generation, "members": dict(generation["members"])})
+    return state, held, kip848, undecided
 
 
 def _document(head: bytes) -> dict[str, Any]:
@@ -96,24 +100,13 @@ def _canonical(document: dict[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=True).encode()
 
 
-def _restored_generation(generation: dict[str, Any] | None) -> Generation | None:
-    if generation is None:
-        return None
-    return Generation(**{**generation, "members": dict(generation["members"])})
-
-
 def decode_head(head: bytes, topics: TopicHistory) -> GroupState:
     """Return the state that `encode_head` wrote; a `Fault` for bytes of another version."""
-    document = _document(head)
-    held, generation, kip848 = (document.pop(name) for name in ("held", "generation", "modern"))
-    undecided = document.pop("undecided", ())
-    state = GroupState(**document)
+    state, held, kip848, undecided = _read(head)
     state.undecided = tuple(_restored_record(state.log_partition, row) for row in undecided)
-    state.ownership = Ownership()
     for member_id, since, owned in held:
         assignment = tuple((topic_id, name, tuple(partitions)) for topic_id, name, partitions in owned)
         state.ownership.restore(member_id, since, assignment)
-    state.generation = _restored_generation(generation)
     state.kip848 = None if kip848 is None else _restored_kip848(kip848, GroupType(state.group_type or ""), topics)
     return state
 
@@ -144,13 +137,8 @@ def closed_head(head: bytes) -> bytes:
     return _canonical(document | ended)
 
 
-def _generation(generation: Generation) -> dict[str, object]:
-    return {
-        "number": generation.number,
-        "first_offset": generation.first_offset,
-        "timestamp_ms": generation.timestamp_ms,
-        "members": [list(member) for member in generation.members.items()],
-    }
+def _values_of(what: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(what, name) for name in names}
 
 
 def _raw_record(row: LogRow) -> list[int | str | None]:
@@ -169,32 +157,19 @@ def _restored_record(log_partition: int, raw: list[Any]) -> LogRow:
 
 
 def _kip848(group: Kip848Group) -> dict[str, object]:
-    document: dict[str, object] = {
-        "group_epoch": group.group_epoch,
-        "target_epoch": group.target_epoch,
-        "cut": group.cut,
-        "open": group.open,
-        "metadata": _raw(group.metadata),
-        "targets": _raw(group.targets),
-        "current": _raw(group.current),
-        "expressions": _raw(group.expressions),
-        "leaving": sorted(group.leaving),
-        "unsettled": sorted(group.unsettled),
-    }
+    document = _values_of(group, OF_KIP848)
+    document |= {"leaving": sorted(group.leaving), "unsettled": sorted(group.unsettled)}
+    for name in ("metadata", "targets", "current", "expressions"):
+        document[name] = _raw(getattr(group, name))
     if group.first_epoch is not None:
         document["first_epoch"] = group.first_epoch
-    if group.counts_partitions:
-        document["counts_partitions"] = True
-    if group.converting:
-        document["converting"] = True
+    document |= {name: True for name in ("counts_partitions", "converting") if getattr(group, name)}
     if group.topology is not None:
         document["topology"] = _raw({"": group.topology})
     return document
 
 
-def _raw(
-    values: dict[str, Metadata] | dict[str, Target] | dict[str, Current] | dict[str, Expression] | dict[str, Topology],
-) -> list[list[str]]:
+def _raw(values: Mapping[str, Metadata | Target | Current | Expression | Topology]) -> list[list[str]]:
     return [[key, b64encode(value.raw).decode()] for key, value in values.items()]
 
 

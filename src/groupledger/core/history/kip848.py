@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from groupledger.core.history import fold_rows
-from groupledger.core.history.classic import check_doubles, write_deleted
+from groupledger.core.history.classic import check_doubles, delete_group
 from groupledger.core.history.fold_rows import (
     ROLES,
     Assignment,
@@ -82,7 +82,7 @@ def fold_kip848(writer: HistoryWriter, row: LogRow, key: LogKey, value: RecordVa
             # A static member that came back takes over its predecessor's target, in no epoch of its own.
             group.open = group.open or group.group_epoch != group.target_epoch
             group.judge(name)
-            lacks_epoch(group)
+            group.cut = group.cut or group.group_epoch is None
         case ConsumerGroupMetadata() | StreamsGroupMetadata():
             reach_epoch(writer, row, enter(writer, row, group_type), value.epoch)
         case TargetAssignmentMetadata():
@@ -103,7 +103,7 @@ def fold_kip848_tombstone(writer: HistoryWriter, row: LogRow, key: LogKey) -> No
     """Fold the end of one key; of the group's epoch: the end of the group."""
     group, (group_type, role) = writer.state.kip848, ROLES[key.kind]
     if role is Role.EPOCH:
-        delete_kip848(writer, row, group_type)
+        delete_group(writer, row, group_type)
     if group is None or group.group_type is not group_type:
         return
     name = name_in(key)
@@ -159,13 +159,17 @@ def reach_epoch(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: i
     Not before Kafka 4.1 where no member is left: then the epoch is all there is, and the snapshot is taken here.
     """
     known = group.group_epoch
-    if known is None:
-        begin_epochs(writer, row, group, epoch)
-    elif epoch < known:
+    before = writer.state.number if known is None and group.converting else known  # a generation counts on as an epoch
+    if known is not None and epoch < known:
         fall(writer, row, group, epoch)
-    elif epoch > known + 1:
+    elif before is None and epoch > FIRST_EPOCH:
         group.cut = True
-        writer.gap("epochs-skipped", row, (known, epoch), epochs_between(known, epoch))
+        reason = f"the first group epoch of this incarnation is {epoch}; the records before are not there"
+        writer.gap(fold_rows.HISTORY_BEGINS_LATE, row, (None, epoch), reason)
+    elif before is not None and epoch > before + 1:
+        group.cut = True
+        reason = f"no record of the group epochs between {before} and {epoch}: compacted away, or the log lost them"
+        writer.gap("epochs-skipped", row, (before, epoch), reason)
     if group.target_epoch is None and group.first_epoch is None:
         group.first_epoch = epoch
     group.group_epoch = writer.state.number = epoch
@@ -174,30 +178,13 @@ def reach_epoch(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: i
         take_snapshot(writer, row, group)
 
 
-def epochs_between(before: int, epoch: int) -> str:
-    """Epochs are skipped."""
-    return f"no record of the group epochs between {before} and {epoch}: compacted away, or the log lost them"
-
-
-def begin_epochs(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: int) -> None:
-    """Fold the first epoch seen: 2 in a new group; a converted one continues the classic generation."""
-    generation = writer.state.number if group.converting else None
-    if generation is not None and epoch > generation + 1:
-        group.cut = True
-        writer.gap("epochs-skipped", row, (generation, epoch), epochs_between(generation, epoch))
-    elif generation is None and epoch > FIRST_EPOCH:
-        group.cut = True
-        reason = f"the first group epoch of this incarnation is {epoch}; the records before are not there"
-        writer.gap("history-begins-late", row, (None, epoch), reason)
-
-
 def fall(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoch: int) -> None:
     """Start an incarnation at a falling epoch. The members' last records stay: nothing deleted them."""
     reason = (
         f"the group epoch fell from {group.group_epoch} to {epoch} without a tombstone: the group was deleted unseen, "
         "or the log lost its end"
     )
-    writer.gap("tombstone-missing", row, (group.group_epoch, epoch), reason)
+    writer.gap(fold_rows.TOMBSTONE_MISSING, row, (group.group_epoch, epoch), reason)
     writer.begin(group.group_type, row)
     writer.state.kip848 = group
     group.cut, group.group_epoch, group.target_epoch, group.first_epoch = True, epoch, None, None
@@ -214,7 +201,6 @@ def complete_target(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoc
     if known is not None and epoch > known + 1:
         reason = f"no target of the epochs between {known} and {epoch}: normal where a later epoch came first"
         writer.gap(TARGETS_SKIPPED, row, (known, epoch), reason)
-    lacks_epoch(group)
     group.cut = group.cut or group.group_epoch is None or epoch > group.group_epoch
     group.reach_target(epoch)
     group.open = False
@@ -228,7 +214,7 @@ def complete_target(writer: HistoryWriter, row: LogRow, group: Kip848Group, epoc
 def hold(writer: HistoryWriter, row: LogRow, group: Kip848Group, member_id: str, now: Current) -> None:
     """Set what a member holds from now on; take a snapshot if its partitions or tasks changed."""
     if now.epoch >= FIRST_EPOCH:  # a member that waits for its regular expression is at 1 before the group is at 2
-        lacks_epoch(group)
+        group.cut = group.cut or group.group_epoch is None
     before = group.current.get(member_id)
     group.leaving.discard(member_id)
     group.current[member_id] = now
@@ -256,19 +242,6 @@ def leave(writer: HistoryWriter, row: LogRow, group: Kip848Group, member_id: str
         take_step(writer, row, group)
 
 
-def delete_kip848(writer: HistoryWriter, row: LogRow, group_type: GroupType) -> None:
-    """Fold the deletion of the group."""
-    state = writer.state
-    if state.alive and state.group_type != group_type:
-        return
-    if not state.incarnation:
-        writer.begin(group_type, row)
-        reason = "the first record of the group is its tombstone: nothing is known of the time before"
-        writer.gap("history-begins-late", row, (None, None), reason)
-    if state.alive:
-        write_deleted(writer, row)
-
-
 def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
     """Mark a record that could not be read: what it changed is unknown, and nothing is measured across it."""
     state = writer.state
@@ -278,12 +251,6 @@ def mark_hole(writer: HistoryWriter, row: LogRow, what: str) -> None:
     state.hole = True
     if state.kip848 is not None:
         state.kip848.cut = True
-
-
-def lacks_epoch(group: Kip848Group) -> None:
-    """Note a target or an assignment before any group epoch: the records before are not there."""
-    if group.group_epoch is None:
-        group.cut = True
 
 
 def take_step(writer: HistoryWriter, row: LogRow, group: Kip848Group) -> None:

@@ -6,21 +6,32 @@ import functools
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from groupledger.core.arrays.java_orders import hash_texts, map_order
 from groupledger.core.arrays.kernels import run
+from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
-from groupledger.core.protocol.consumer import Call, Callback, Consumer, PartitionCounts, Reaction, Seat, Subscription
+from groupledger.core.protocol.consumer import (
+    Call,
+    Callback,
+    Consumer,
+    PartitionCounts,
+    Reaction,
+    Seat,
+    Subscription,
+    Times,
+)
 from groupledger.core.protocol.events import RecordedSeat
 from groupledger.core.protocol.leader import MissingTopics, PartitionsByMember, Plan, Question, ThreeSets, algorithm_of
+from groupledger.core.protocol.script import Script
 from groupledger.core.protocol.settlement import MemberRound, Round
-from groupledger.core.protocol.simulated_group import SimulatedGroup, SimulatedProcess
+from groupledger.core.protocol.simulated_group import Applications, Records, SimulatedGroup, SimulatedProcess
 from groupledger.core.rebalance.step import Form
 
 # The broker's side of a classic group: who has a seat, which generation it is, which assignor and leader are chosen.
@@ -246,6 +257,13 @@ class ClassicGroup(SimulatedGroup[P]):
         algorithm = algorithm_of(leader.settings.library, assignor)
         return Question(algorithm, seats, self.planned_view, self.form, leader.settings.byte_code)
 
+    def new_round(self, number: int, started_ms: int, unavailable: tuple[TopicPartition, ...]) -> Round:
+        """Return the round of the current generation as it begins."""
+        leader = self.coordinator.members.get(self.coordinator.leader or "")
+        name = None if leader is None else leader.process
+        of = number, self.coordinator.generation, self.coordinator.assignor, name
+        return Round(*of, (), NOBODY.sets, unavailable, started_ms, started_ms)
+
     def take_recorded(self, process: P, seat: RecordedSeat) -> None:
         """Seat a member of the current generation: it holds what it was assigned, and nobody rebalances."""
         process.consumer, sent = c.take_recorded(process.consumer, seat, self.coordinator.generation)
@@ -311,15 +329,46 @@ def assign_call(seats: Iterable[Seat]) -> Call:
     return Call(Callback.ASSIGN, owned, tuple(sorted({topic for seat in seats for topic in seat.subscription.topics})))
 
 
+def ended(begun: Round, members: Iterable[MemberRound], plan: Plan, ended_ms: int) -> Round:
+    """Return a round as it ended."""
+    return replace(begun, members=tuple(members), sets=plan.sets, ended_ms=ended_ms, failure=plan.failure)
+
+
 def member_round(
     process: ClassicProcess,
     member_id: str,
     plan: Plan,
     owned: tuple[TopicPartition, ...],
-    done: tuple[bool, bool],
+    done: Iterable[bool],
     *times_ms: int,
 ) -> MemberRound:
     """Return a member's row of a round; `done`: whether it was answered, and whether it joins again."""
     target, assigned = (each.get(member_id, ()) for each in (plan.target, plan.assigned))
     row = process.name, member_id, process.consumer.protocol, owned, target, assigned
     return MemberRound(*row, *done, *times_ms)
+
+
+G = TypeVar("G", bound=ClassicGroup[Any])
+
+
+def of_script(
+    kind: type[G],
+    script: Script,
+    times: Times | None,
+    custom: Mapping[str, CustomAssignor],
+    applications: Applications | None,
+) -> G:
+    """Return the group of a script before its first event."""
+    rate = None if times is None else times.records_per_second
+    group = kind(
+        topics=dict(script.topics),
+        form=script.form,
+        pace=script.pace if times is None else replace(script.pace, round_ms=times.each.round_trip_ms),
+        custom=custom,
+        coordinator=Coordinator(known_ids=script.member_ids, generation=script.generation),
+        times=times,
+        records=None if rate is None else Records(rate),
+        applications=applications,
+    )
+    group.change_topics(group.topics)
+    return group

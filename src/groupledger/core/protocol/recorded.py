@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from groupledger.core.custom.custom_group import Protocol, TopicPartition
-from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, Kind, MemberSnapshotRow
+from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, Kind, MemberSnapshotRow, partitions_in
 from groupledger.core.history.head import CommittedOffset
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.consumer import NOTHING, Call, Callback, PartitionSet, call
@@ -114,11 +114,7 @@ def _taken_over(rows: Iterable[MemberSnapshotRow]) -> dict[str, _Member]:
 
 def assigned_partitions(assignment: Assignment | None) -> PartitionSet:
     """Return the partitions of an assignment; of a topic without a name by its id."""
-    return frozenset(
-        TopicPartition(name or topic_id or "", number)
-        for topic_id, name, numbers in assignment or ()
-        for number in numbers
-    )
+    return frozenset(partitions_in(assignment))
 
 
 def _calls(

@@ -17,13 +17,14 @@ from groupledger.core.protocol.classic_group import (
     ClassicProcess,
     Registered,
     assign_call,
+    ended,
     member_round,
     seats_of,
 )
 from groupledger.core.protocol.consumer import NOTHING, Call, Consumer, Reaction
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.script import MOST_ROUNDS
-from groupledger.core.protocol.settlement import Cycle, MemberRound, Round, Settlement
+from groupledger.core.protocol.settlement import Cycle, MemberRound, Settlement
 from groupledger.core.protocol.simulated_group import Gap, new_consumer, waited_ms
 
 if TYPE_CHECKING:
@@ -127,21 +128,8 @@ def _close(
 ) -> None:
     """Note the round; the clock stands where the last member is done."""
     group.clock_ms = group.latest_ms()
-    leader = group.coordinator.members.get(group.coordinator.leader or "")
-    group.rounds.append(
-        Round(
-            number=group.round,
-            generation=group.coordinator.generation,
-            assignor=group.coordinator.assignor,
-            leader=None if leader is None else leader.process,
-            members=members,
-            sets=plan.sets,
-            unavailable=unavailable,
-            started_ms=group.round_started_ms,
-            ended_ms=group.clock_ms,
-            failure=plan.failure,
-        )
-    )
+    begun = group.new_round(group.round, group.round_started_ms, unavailable)
+    group.rounds.append(ended(begun, members, plan, group.clock_ms))
 
 
 # A group in play: its processes, its coordinator, its topics, and the record of what they did.

@@ -22,7 +22,7 @@ from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.classic_group import Coordinator, Registered
+from groupledger.core.protocol.classic_group import Coordinator, Registered, of_script
 from groupledger.core.protocol.consumer import Call, member_times
 from groupledger.core.protocol.consumer_group.consumer_coordinator import FIRST_EPOCH, ConsumerGroup, ShareGroup
 from groupledger.core.protocol.consumer_group.consumer_events import Horizon, PlayedConsumerGroup, pass_time, settle
@@ -42,7 +42,7 @@ from groupledger.core.protocol.rounds import RoundsGroup, RoundsProcess, play_ro
 from groupledger.core.protocol.rounds import settle as settle_rounds
 from groupledger.core.protocol.script import MOST_ROUNDS, Script, require_one_kind
 from groupledger.core.protocol.settlement import Settlement
-from groupledger.core.protocol.simulated_group import Applications, Records
+from groupledger.core.protocol.simulated_group import Applications
 from groupledger.core.protocol.timed.timed_play import play_timed, require_consumer_times, require_order
 from groupledger.core.rebalance.step import Form
 
@@ -88,12 +88,11 @@ def _answer_all(questions: Sequence[AnyQuestion], custom: Mapping[str, CustomAss
     """Leaders' questions by one call of each client-side assignor, coordinators' by one of each server-side one."""
     from groupledger.core.protocol.leader import plan_all  # numpy and all assignors: only where somebody plans
 
-    leaders = [place for place, each in enumerate(questions) if isinstance(each, Question)]
-    coordinators = [place for place, each in enumerate(questions) if isinstance(each, ServerQuestion)]
+    leaders = {place: each for place, each in enumerate(questions) if isinstance(each, Question)}
+    coordinators = {place: each for place, each in enumerate(questions) if isinstance(each, ServerQuestion)}
     answers: dict[int, Answered] = {}
-    answers.update(zip(leaders, plan_all([q for q in questions if isinstance(q, Question)], custom), strict=True))
-    found = find_targets([q for q in questions if isinstance(q, ServerQuestion)])
-    answers.update(zip(coordinators, found, strict=True))
+    answers |= zip(leaders, plan_all([*leaders.values()], custom), strict=True)
+    answers |= zip(coordinators, find_targets([*coordinators.values()]), strict=True)
     return [answers[place] for place in range(len(questions))]
 
 
@@ -173,20 +172,7 @@ def _stage(
     script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
 ) -> _ConvertibleGroup:
     require_topic_names(script.topics)
-    coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
-    times, pace = script.times, script.pace
-    rate = None if times is None else times.records_per_second
-    group = RoundsGroup(
-        topics=dict(script.topics),
-        form=script.form,
-        pace=pace if times is None else replace(pace, round_ms=times.each.round_trip_ms),
-        custom=custom,
-        coordinator=coordinator,
-        times=times,
-        records=None if rate is None else Records(rate),
-        applications=applications,
-    )
-    group.change_topics(group.topics)
+    group = of_script(RoundsGroup, script, script.times, custom, applications)
     return _ConvertibleGroup(script, group, TopicTable(known_ids=script.topic_ids))
 
 

@@ -20,7 +20,7 @@ from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.assignors import Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS, ClientAssignor, LeaderPlan, PossiblePlans
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
-from groupledger.core.history.fold_rows import Assignment, GroupSnapshotRow, MemberSnapshotRow
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, partitions_in
 from groupledger.core.protocol.compatibility import LIBRARIES, is_older_java, libraries
 from groupledger.core.rebalance import registry
 from groupledger.core.rebalance.registry import Attributed
@@ -80,7 +80,7 @@ def recorded_round(snapshot: GroupSnapshotRow, members: Iterable[MemberSnapshotR
         snapshot.assignor or "",
         snapshot.leader,
         tuple(_member(row, snapshot) for row in rows),
-        {row.member_id: tuple(_partitions(row.recorded)) for row in rows},
+        {row.member_id: tuple(partitions_in(row.recorded)) for row in rows},
         wrote or frozenset(),
     )
 
@@ -180,17 +180,12 @@ def _member(row: MemberSnapshotRow, snapshot: GroupSnapshotRow) -> Member:
     return Member(
         row.member_id,
         row.topics if row.topics is not None else snapshot.shared_topics or (),
-        tuple(_partitions(row.claimed)) if snapshot.assignor not in registry.REMEMBERING else (),
+        tuple(partitions_in(row.claimed)) if snapshot.assignor not in registry.REMEMBERING else (),
         row.subscription_generation,
         row.group_instance_id,
         row.rack_id,
         row.user_data,
     )
-
-
-def _partitions(assignment: Assignment | None) -> Iterator[TopicPartition]:
-    for topic_id, name, numbers in assignment or ():
-        yield from (TopicPartition(name or topic_id or "", number) for number in numbers)
 
 
 # Divide many records: those attributed without asking any assignor, those that cannot be attributed, and the rest.

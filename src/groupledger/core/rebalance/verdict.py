@@ -95,11 +95,9 @@ class Verdict(enum.IntEnum):
 
 
 UNLESS_NEIGHBOURS = {
-    Verdict.EXACT: Verdict.EXACT_UNLESS_NEIGHBOURS,
-    Verdict.EQUAL_SETS: Verdict.EQUAL_SETS_UNLESS_NEIGHBOURS,
-    Verdict.EXACT_OLDER_TOPICS: Verdict.EXACT_OLDER_TOPICS_UNLESS_NEIGHBOURS,
-    Verdict.EXACT_NEWER_TOPICS: Verdict.EXACT_NEWER_TOPICS_UNLESS_NEIGHBOURS,
-    Verdict.EXACT_RECORDED_TOPICS: Verdict.EXACT_RECORDED_TOPICS_UNLESS_NEIGHBOURS,
+    Verdict[each.name.removesuffix("_UNLESS_NEIGHBOURS")]: each
+    for each in Verdict
+    if each.name.endswith("_UNLESS_NEIGHBOURS")
 }
 """The meaning of equality if the answer is exact unless bucket neighbours compete (`server.judgement.certainty`)."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -258,7 +257,11 @@ def _member(member: dict[str, Any], place: str) -> None:
         _whole(member["generation"], f"{place}.generation", INT32)
     for name in ("instance_id", "rack", "user_data"):
         _text_or_null(member.get(name), f"{place}.{name}")
-    _base64(member.get("user_data") or "", f"{place}.user_data")
+    user_data = member.get("user_data") or ""
+    try:
+        b64decode(user_data, validate=True)
+    except (binascii.Error, ValueError):
+        _complain(f"{place}.user_data", user_data, "base64")
 
 
 def _text(value: Any, place: str) -> None:
@@ -282,13 +285,6 @@ def _object(value: Any, place: str) -> dict[str, Any]:
 
 def _list(value: Any, place: str) -> list[Any]:
     return value if isinstance(value, list) else _complain(place, value, "a list")
-
-
-def _base64(value: str, place: str) -> None:
-    try:
-        b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        _complain(place, value, "base64")
 
 
 def _complain(place: str, got: Any, expected: str) -> NoReturn:
@@ -319,7 +315,7 @@ def group_of(scenario: dict[str, Any]) -> Group:
             generation=_stated_generation(each),
             group_instance_id=each.get("instance_id"),
             rack=each.get("rack") or None,
-            user_data=None if each.get("user_data") is None else base64.b64decode(each["user_data"]),
+            user_data=None if each.get("user_data") is None else b64decode(each["user_data"]),
         )
         for each in scenario["members"]
     )

@@ -16,8 +16,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
 from groupledger.core.arrays.batch import AssignmentBatch
 from groupledger.core.arrays.snapshots import EncodedGroups
 from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
@@ -163,34 +161,20 @@ def _parsed(line: str) -> dict[str, Any]:
 
 
 def _result(scenario: dict[str, Any], encoded: EncodedGroups, answer: AssignmentBatch) -> dict[str, Any]:
-    lists = answer.assigned_start, answer.assigned_topic, answer.assigned_partition
-    result = _listed(scenario, encoded, answer, *lists)
-    if "error" in result:
-        return result
+    """Return the answer's lists by member and name, or Kafka's error."""
+    status = Status(int(answer.status[0]))
+    if status is not Status.OK:
+        return {"id": scenario.get("id"), "error": MESSAGES[status]}
+    names = [encoded.topics[each] for each in answer.assigned_topic.tolist()]
+    pairs = [list(pair) for pair in zip(names, answer.assigned_partition.tolist(), strict=True)]
+    start = answer.assigned_start.tolist()
+    lists = {m["id"]: pairs[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
+    result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
     if scenario["assignor"] == STREAM_JOIN.name:
         result |= _stream_join(encoded, answer) | _unreadable(scenario)
     return result
-
-
-def _listed(
-    scenario: dict[str, Any],
-    encoded: EncodedGroups,
-    answer: AssignmentBatch,
-    starts: np.ndarray,
-    topic: np.ndarray,
-    partition: np.ndarray,
-) -> dict[str, Any]:
-    """Return the answer's lists by member and name, or Kafka's error."""
-    status = Status(int(answer.status[0]))
-    if status is not Status.OK:
-        return {"id": scenario.get("id"), "error": MESSAGES[status]}
-    names = [encoded.topics[each] for each in topic.tolist()]
-    pairs = [list(pair) for pair in zip(names, partition.tolist(), strict=True)]
-    start = starts.tolist()
-    lists = {m["id"]: pairs[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
-    return {"id": scenario.get("id"), "assignment": lists}
 
 
 def _reports(scenario: dict[str, Any], encoded: EncodedGroups, answer: AssignmentBatch, mode: Mode) -> dict[str, Any]:

@@ -67,46 +67,34 @@ def static_seat(members: Mapping[str, GroupMember], instance_id: str | None) -> 
 def find_seat(
     request: HeartbeatRequest, members: Mapping[str, GroupMember], may_be_late: MayBeLate
 ) -> FoundMember | HeartbeatResponse:
-    """Return the member that speaks; `may_be_late`: whether it may do so in its previous epoch."""
-    if request.group_instance_id is not None:
-        return _find_static(request, members, may_be_late)
-    member = members.get(request.member_id)
+    """Return the member that speaks; `may_be_late`: whether it may do so in its previous epoch.
+
+    A known member's epoch has to be the one that it should have (0 always is, KAFKA-19233).
+    """
+
+    def refused(error: Refusal, message: str) -> HeartbeatResponse:
+        return HeartbeatResponse(request.epoch, error=error, message=message)
+
+    instance_id = request.group_instance_id
+    member = members.get(request.member_id) if instance_id is None else static_seat(members, instance_id)
     if member is None and request.joins:
         return GroupMember(request.member_id, request.process), None
-    return _checked(request, member, may_be_late)
-
-
-def _find_static(
-    request: HeartbeatRequest, members: Mapping[str, GroupMember], may_be_late: MayBeLate
-) -> FoundMember | HeartbeatResponse:
-    member = static_seat(members, request.group_instance_id)
-    if member is None and request.joins:
-        return GroupMember(request.member_id, request.process), None
-    if member is None or member.member_id == request.member_id:
-        return _checked(request, member, may_be_late)
+    if member is None:
+        return refused(Refusal.UNKNOWN_MEMBER_ID, f"{request.member_id} is no member")
+    if member.member_id == request.member_id:
+        late = request.epoch == member.previous_epoch and may_be_late(request, member)
+        if request.classic_assignors is None and request.epoch not in (0, member.epoch) and not late:
+            message = f"{request.member_id} is in epoch {member.epoch}, not {request.epoch}"
+            return refused(Refusal.FENCED_MEMBER_EPOCH, message)
+        return member, None
     if request.epoch != 0:
-        message = f"{request.group_instance_id} belongs to {member.member_id} now"
-        return HeartbeatResponse(request.epoch, error=Refusal.FENCED_INSTANCE_ID, message=message)
+        return refused(Refusal.FENCED_INSTANCE_ID, f"{instance_id} belongs to {member.member_id} now")
     both_consumers = request.classic_assignors is None and not member.uses_classic
     if both_consumers and member.epoch != LEFT_STATIC:
-        message = f"{request.group_instance_id} is owned by {member.member_id}, which has not left"
-        return HeartbeatResponse(request.epoch, error=Refusal.UNRELEASED_INSTANCE_ID, message=message)
+        message = f"{instance_id} is owned by {member.member_id}, which has not left"
+        return refused(Refusal.UNRELEASED_INSTANCE_ID, message)
     copied = replace(member, member_id=request.member_id, process=request.process, epoch=0, previous_epoch=0)
     return copied, member.member_id
-
-
-def _checked(
-    request: HeartbeatRequest, member: GroupMember | None, may_be_late: MayBeLate
-) -> FoundMember | HeartbeatResponse:
-    """Return a known member, unless its epoch is not the one it should have (0 always is, KAFKA-19233)."""
-    if member is None:
-        message = f"{request.member_id} is no member"
-        return HeartbeatResponse(request.epoch, error=Refusal.UNKNOWN_MEMBER_ID, message=message)
-    late = request.epoch == member.previous_epoch and may_be_late(request, member)
-    if request.classic_assignors is None and request.epoch not in (0, member.epoch) and not late:
-        message = f"{request.member_id} is in epoch {member.epoch}, not {request.epoch}"
-        return HeartbeatResponse(request.epoch, error=Refusal.FENCED_MEMBER_EPOCH, message=message)
-    return member, None
 
 
 def updated(member: GroupMember, request: HeartbeatRequest) -> GroupMember:
@@ -286,16 +274,10 @@ class ConsumerGroup:
         """Return the member that speaks, if it is not in the group's table yet."""
         return None if turn is None or turn.member.member_id in self.members else turn.member.member_id
 
-    def install(self, targets: dict[str, TopicIdNumbers], now_ms: int) -> dict[str, TopicIdNumbers]:
-        """Take new targets; gives those that changed, which are the ones that a record is written of."""
-        changed = {
-            member_id: target
-            for member_id, target in targets.items()
-            if flat(target) != flat(self.targets.get(member_id, ()))
-        }
-        self.targets.update(changed)
+    def install(self, targets: Mapping[str, TopicIdNumbers], now_ms: int) -> None:
+        """Take new targets: those that changed, which are the ones that a record is written of."""
+        self.targets |= {key: new for key, new in targets.items() if flat(new) != self.target(key)}
         self.assignment_epoch, self.assigned_ms = self.epoch, now_ms
-        return changed
 
     def finish(self, turn: Turn, now_ms: int) -> HeartbeatResponse:
         """Finish a heartbeat: move the member one step towards its target, and answer."""
@@ -372,18 +354,15 @@ class ConsumerGroup:
         """Note that the cluster has other topics; the next heartbeat compares."""
         self._topics_changed = True
 
-    def resolve_expressions(self, now_ms: int) -> bool:
+    def resolve_expressions(self, now_ms: int) -> None:
         """Resolve where that is due; the group moves on if the topics are others."""
         members = self.members.values()
         stable = self.epoch == self.assignment_epoch and all(
             each.state is MemberState.STABLE and each.epoch == self.epoch for each in members
         )
-        if not self.resolved.is_due(members, self.topics.created, now_ms, stable=stable):
-            return False
-        changed = self.resolved.resolve(members, self.topics.living, self.topics.created, now_ms)
-        if changed:
+        due = self.resolved.is_due(members, self.topics.created, now_ms, stable=stable)
+        if due and self.resolved.resolve(members, self.topics.living, self.topics.created, now_ms):
             self._bump(None)
-        return changed
 
     def deadline(self, member_id: str) -> int:
         """When a member that says nothing more is fenced."""

@@ -15,11 +15,7 @@ from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 
 # What a broker of Kafka 4.4 is configured with where it concerns groups that it assigns; the defaults are its own.
 
-HEARTBEAT_INTERVAL_MS = 5_000
-SESSION_TIMEOUT_MS = 45_000
-ASSIGNMENT_INTERVAL_MS = 1_000
 RETRY_BACKOFF_MS = 100
-INITIAL_REBALANCE_DELAY_MS = 3_000
 
 
 class MigrationPolicy(enum.StrEnum):
@@ -49,9 +45,9 @@ class ConsumerGroupSettings:
     `group.consumer.assignors`, for a group whose members ask for none.
     """
 
-    heartbeat_interval_ms: int = HEARTBEAT_INTERVAL_MS
-    session_timeout_ms: int = SESSION_TIMEOUT_MS
-    assignment_interval_ms: int = ASSIGNMENT_INTERVAL_MS
+    heartbeat_interval_ms: int = 5_000
+    session_timeout_ms: int = 45_000
+    assignment_interval_ms: int = 1_000
     remote_assignor: str = DEFAULT_ASSIGNOR
     migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
@@ -65,7 +61,7 @@ class StreamsGroupSettings(ConsumerGroupSettings):
 
     topology: Subtopologies = field(default_factory=dict)
     num_standby_replicas: int = 0
-    initial_rebalance_delay_ms: int = INITIAL_REBALANCE_DELAY_MS
+    initial_rebalance_delay_ms: int = 3_000
 
 
 # The topology of a Streams group (KIP-1071), and what a coordinator makes of it for the topics there are.

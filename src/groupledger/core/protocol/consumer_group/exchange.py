@@ -124,7 +124,11 @@ def _send(play: CoordinatedGroup, process: Process) -> AskingTargets:
 def _send_classic(play: CoordinatedGroup, process: Process) -> AskingTargets:
     """Send a classic heartbeat. One that is in a rebalance already sends none between its calls."""
     if process.steps is not None and process.doing is not None and process.doing.callback in HEARTBEATS_DURING:
-        heartbeat_during_call(play.group, process, play.clock_ms)
+        error = needs_to_join(play.group, process, play.clock_ms)  # it acts on that once the call returns
+        if error is Refusal.REBALANCE_IN_PROGRESS:
+            process.must_rejoin = True
+        elif error is not None and error is not Refusal.FENCED_INSTANCE_ID:  # which the next heartbeat after it hears
+            process.pending_error = classic.Error(error)
     if process.steps is not None or process.consumer is None:
         return
     error = needs_to_join(play.group, process, play.clock_ms)
@@ -174,7 +178,7 @@ def _assign(play: CoordinatedGroup, turn: Turn | None) -> AskingTargets:
     if answer.failure is not None:
         play.failure = f"{question.assignor}: {answer.failure}"
         return
-    play.group.install(dict(answer.of), play.clock_ms)
+    play.group.install(answer.of, play.clock_ms)
     write_target(play, turn, question.assignor, answer.of)
 
 
@@ -379,17 +383,6 @@ def needs_to_join(group: ConsumerGroup, process: Process, now_ms: int) -> Refusa
         group.revoking_since_ms.setdefault(member.member_id, now_ms)
         return Refusal.REBALANCE_IN_PROGRESS
     return None
-
-
-def heartbeat_during_call(group: ConsumerGroup, process: Process, now_ms: int) -> None:
-    """Send a heartbeat during a call. The process acts on the answer once the call returns; FENCED_INSTANCE_ID it hears
-    with the next heartbeat after that.
-    """
-    error = needs_to_join(group, process, now_ms)
-    if error is Refusal.REBALANCE_IN_PROGRESS:
-        process.must_rejoin = True
-    elif error is not None and error is not Refusal.FENCED_INSTANCE_ID:
-        process.pending_error = classic.Error(error)
 
 
 def join_steps(play: CoordinatedGroup, process: Process) -> Steps:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 
-from groupledger.core.custom.custom_group import Protocol, TopicPartition
-from groupledger.core.protocol.classic_group import NOBODY, ClassicGroup, ClassicProcess
+from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.protocol.classic_group import NOBODY, ClassicGroup, ClassicProcess, ended, member_round
 from groupledger.core.protocol.consumer import Call, Error, PartitionCounts, Reaction, Seat, Subscription, Times
 from groupledger.core.protocol.leader import Plan, Question
-from groupledger.core.protocol.settlement import MemberRound, Outage, Round
+from groupledger.core.protocol.settlement import Outage, Round
 
 AskingPlans = Generator[Question, Plan, None]
 """Steps that continue once their questions are answered."""
@@ -233,36 +233,18 @@ class TimedProcess(ClassicProcess):
 class OpenRound:
     """A generation until all of its members have taken their assignments, or cannot any more."""
 
-    number: int
-    generation: int
-    assignor: str | None
-    leader: str | None
-    started_ms: int
-    unavailable: tuple[TopicPartition, ...]
-    joined: dict[str, tuple[TimedProcess, Protocol, tuple[TopicPartition, ...], int]]
+    begun: Round
+    joined: dict[str, tuple[TimedProcess, tuple[TopicPartition, ...], int]]
     plan: Plan = NOBODY
     done: dict[str, tuple[bool, bool, int]] = field(default_factory=dict)  # answered, joins again, when
 
     def close(self, now_ms: int) -> Round:
         """Return the round as it ended."""
         rows = []
-        for member_id, (process, protocol, owned, started_ms) in self.joined.items():
-            answered, again, ended_ms = self.done.get(member_id, (False, False, now_ms))
-            target, assigned = (each.get(member_id, ()) for each in (self.plan.target, self.plan.assigned))
-            row = process.name, member_id, protocol, owned, target, assigned, answered, again, started_ms, ended_ms
-            rows.append(MemberRound(*row))
-        return Round(
-            number=self.number,
-            generation=self.generation,
-            assignor=self.assignor,
-            leader=self.leader,
-            members=tuple(rows),
-            sets=self.plan.sets,
-            unavailable=self.unavailable,
-            started_ms=self.started_ms,
-            ended_ms=now_ms,
-            failure=self.plan.failure,
-        )
+        for member_id, (process, owned, started_ms) in self.joined.items():
+            *done, ended_ms = self.done.get(member_id, (False, False, now_ms))
+            rows.append(member_round(process, member_id, self.plan, owned, done, started_ms, ended_ms))
+        return ended(self.begun, rows, self.plan, now_ms)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -413,20 +395,11 @@ class TimedGroup(ClassicGroup[TimedProcess]):
         self.close_round()
         self.begun += 1
         rows = {
-            member_id: (process, process.consumer.protocol, tuple(sorted(process.consumer.owned)), request.started_ms)
+            member_id: (process, tuple(sorted(process.consumer.owned)), request.started_ms)
             for member_id, (process, request) in joined.items()
         }
-        owned = {each for _, _, kept, _ in rows.values() for each in kept}
-        leader = self.coordinator.members.get(self.coordinator.leader or "")
-        self.round = OpenRound(
-            number=self.begun,
-            generation=self.coordinator.generation,
-            assignor=self.coordinator.assignor,
-            leader=None if leader is None else leader.process,
-            started_ms=self.prepared_ms,
-            unavailable=self.unowned([owned]),
-            joined=rows,
-        )
+        unavailable = self.unowned(kept for _, kept, _ in rows.values())
+        self.round = OpenRound(self.new_round(self.begun, self.prepared_ms, unavailable), rows)
         self._close_if_done()
 
     def done(self, member_id: str | None, *, answered: bool, again: bool) -> None:

@@ -11,13 +11,13 @@ from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
-from groupledger.core.protocol.classic_group import Coordinator, assign_call
+from groupledger.core.protocol.classic_group import assign_call, of_script
 from groupledger.core.protocol.consumer import Call, Callback, Subscription, Times
 from groupledger.core.protocol.consumer_group.consumer_state import ConsumerGroupSettings
 from groupledger.core.protocol.leader import Plan, Question
 from groupledger.core.protocol.script import MOST_ROUNDS, Script, write_settings
 from groupledger.core.protocol.settlement import MemberRound, Round, Settlement, TimedEnd
-from groupledger.core.protocol.simulated_group import Applications, Records, new_consumer
+from groupledger.core.protocol.simulated_group import Applications, new_consumer
 from groupledger.core.protocol.timed import coordination
 from groupledger.core.protocol.timed.timed_group import (
     AskingPlans,
@@ -166,7 +166,7 @@ def _assign(group: TimedGroup, process: TimedProcess, found: Joined) -> Generato
     if plan is None:
         raise AssertionError("a leader's question was not answered; expected a plan")
     process.must_rejoin |= group.missing.assigned()  # with the metadata that it lacked
-    if group.round is not None and group.round.number == found.round:
+    if group.round is not None and group.round.begun.number == found.round:
         group.round.plan = plan
     return plan
 
@@ -371,7 +371,7 @@ def play_timed(
         raise Fault(e.BAD_EVENT, f"consumer_group is {write_settings(script.consumer_group)}; expected {expected}")
     require_one_timeout(events)
     require_order(events)
-    group = timed_group(script, custom, applications)
+    group = of_script(PlayedTimedGroup, script, script.times or Times(), custom, applications)
     settlements = []
     for event, following in zip(events, [*events[1:], None], strict=False):  # of no event none
         yield from _until(group, event.at_ms)
@@ -383,28 +383,6 @@ def play_timed(
         yield from _until(group, None if following is None else following.at_ms)
         settlements.append(_settlement(group, event))
     return settlements
-
-
-def timed_group(
-    script: Script, custom: Mapping[str, CustomAssignor], applications: Applications | None = None
-) -> PlayedTimedGroup:
-    """Return a group before its first event."""
-    times = script.times or Times()
-    rate = times.records_per_second
-    records = None if rate is None else Records(rate)
-    if records is not None:
-        records.set_topics(script.topics, 0)
-    coordinator = Coordinator(known_ids=script.member_ids, generation=script.generation)
-    return PlayedTimedGroup(
-        topics=dict(script.topics),
-        form=script.form,
-        pace=script.pace,
-        times=times,
-        custom=custom,
-        coordinator=coordinator,
-        applications=applications,
-        records=records,
-    )
 
 
 def require_one_timeout(events: Iterable[e.Event]) -> None:
