@@ -162,9 +162,9 @@ def test_all_answers_about_an_owner_say_the_same(tmp_path_factory, groups, since
         assert set(windowed) == {each for each in spans[number] if each.until is None or each.until > at(since)}
 
 
-def all_spans(*asked):
+def all_spans(ledger, topic, number, until, since=None):
     """Every span: the groups drawn here change more often than a timeline lists by default."""
-    found = partition_timeline(*asked, limit=1_000)
+    found = partition_timeline(ledger, topic, number, until, since, limit=1_000)
     assert found.left_off == 0
     return found.spans
 

@@ -11,9 +11,18 @@ from groupledger.answers.group_owners import Counted, GroupLine, unit_of
 from groupledger.answers.owners import OwnerSpan
 from groupledger.answers.scope import Scope
 from groupledger.core.rebalance.findings import Severity
-from groupledger.report.html.charts import LONGEST_NAME, MOST_COLUMNS, heat, heat_picture, label, moves_of, top_of
+from groupledger.report.html.charts import (
+    COLUMNS,
+    LONGEST_NAME,
+    MOST_COLUMNS,
+    heat,
+    heat_picture,
+    label,
+    moves_of,
+    top_of,
+)
 from groupledger.report.html.gathering import worst_first
-from groupledger.report.html.group_page import COLUMNS, NOBODY, OTHERS, SEVERAL, UNKNOWN, owner_matrix
+from groupledger.report.html.group_page import NOBODY, OTHERS, SEVERAL, UNKNOWN, owner_matrix
 from groupledger.report.html.page_parts import PAGE_NAME, command, page_of, some
 from tests.answers.rows import at
 
