@@ -5,7 +5,7 @@ from collections import Counter
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.history import (
@@ -141,6 +141,7 @@ HISTORIES = {"conversions": conversions, "unclean": unclean, "interleaved": inte
 
 
 @settings(max_examples=60, deadline=None)
+@example("unclean", 242, (4,))  # two records at one offset, whose group may yet change its type
 @given(st.sampled_from(sorted(HISTORIES)), st.integers(0, 2**32), st.sampled_from([(), (50,), (4,), (4, 8)]))
 def test_any_order_and_split_of_a_log_with_strays_ends_in_the_same(name, seed, possible):
     chosen = random.Random(seed)  # noqa: S311 - seeded on purpose

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from itertools import groupby, takewhile
+from itertools import chain, groupby, takewhile
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
@@ -59,6 +59,12 @@ BEGINNING = -1
 """Offset before the first record."""
 
 _position = itemgetter(0, 1)
+
+
+def _choice(row: LogRow) -> tuple[object, ...]:
+    """Order records by position, then by which is chosen of those that are at one."""
+    return *row[:3], row.key or b"", row.value is not None, row.value or b"", not row.known
+
 
 USED = ROLES.keys() | {RecordKind.GROUP_METADATA}
 
@@ -131,12 +137,13 @@ class Fold:
     def run(self, refolded: bool) -> Folded:
         """Take each position's record once, first those that the head left undecided: what was said of them is over."""
         writer, undecided = self.writer, None
-        rows = [*self.again, *(self._choose(list(same)) for _, same in groupby(self._own_partition(), _position))]
+        at_place = [list(same) for _, same in groupby([*self.again, *self._own_partition()], _position)]
+        rows = [self._choose(same) for same in at_place]
         conversions = Conversions(rows, self._readable_key)
         for at, row in enumerate(rows):
             change = conversions.change(writer.state, at)
             if change is TypeChange.OPEN and undecided is None:
-                undecided = self._before(rows[at:])
+                undecided = self._before(chain.from_iterable(at_place[at:]))
             self._take(row, change)
             writer.state.offset = row.offset
         return Folded(
@@ -157,10 +164,13 @@ class Fold:
         distinct = {row._replace(known=False) for row in self.rows}
         return home_of(self.group_id, Counter(row.log_partition for row in distinct))
 
-    def _before(self, rows: Sequence[LogRow]) -> bytes:
-        """Return the head of the state from before these last records, which may have to be folded again."""
+    def _before(self, rows: Iterable[LogRow]) -> bytes:
+        """Return the head of the state from before these last records, which may have to be folded again.
+
+        Also of those not chosen: what was said of them is said again.
+        """
         state = self.writer.state
-        state.undecided = tuple(rows)
+        state.undecided = tuple(sorted({row._replace(known=True) for row in rows}, key=_choice))
         head = encode_head(state)
         state.undecided = ()
         return head
@@ -200,10 +210,7 @@ class Fold:
         """Of records at one offset the one with the least timestamp, then key, then value: arrival does not matter."""
         if len(rows) == 1:
             return rows[0]
-        kept, *others = sorted(
-            rows,
-            key=lambda row: (row.timestamp_ms, row.key or b"", row.value is not None, row.value or b"", not row.known),
-        )
+        kept, *others = sorted(rows, key=_choice)
         seen = {kept[3:5]}
         for row in others:
             if row[3:5] in seen:
