@@ -2,7 +2,7 @@
 
 import pytest
 
-from groupledger.answers.changed_group import what_if
+from groupledger.answers.changed_group import ORDER_DECIDES, what_if
 from groupledger.core.faults import Fault
 from tests.answers.histories import History, listed, rows_of
 
@@ -170,6 +170,16 @@ def test_a_coordinator_starts_from_the_targets_it_gave(written):
     found = what_if(written(**rows_of(moving, topic_snapshots=[listed("a", 4, topic_id=UNIFORM)])), "moving")
     assert [[number for _, number in each.assigned] for each in found.members] == [[0, 3], [1, 2]]
     assert (found.moves, found.given_up) == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["uniform", "range"])
+def test_members_of_one_hash_have_an_order_that_no_record_shows(written, name):
+    """`Aa` and `BB` are equal to `String.hashCode`; a new member is the last in any case, and `range` sorts by id."""
+    alike = History("alike", kind="consumer").state(1, "Aa a:0 | BB a:1", complete=True, assignor=name)
+    reader = written(**rows_of(alike, topic_snapshots=[listed("a", 3, topic_id=UNIFORM)]))
+    assert [ORDER_DECIDES in what_if(reader, "alike", members=more).notes for more in (-1, 0, 1)] == (
+        [False, True, True] if name == "uniform" else [False] * 3
+    )
 
 
 def test_a_state_may_be_named(ledger):

@@ -43,7 +43,8 @@ CHANGES = (
 )
 ASSIGNORS = ("recorded", *CLIENTS)
 CLUSTERS = 20
-GROUPS = 1_000
+CELLS, GROUPS = 1_100, 2_500
+"""Of all the simulator plays over a thousand: it has no racks, and no members that are not where they are to be."""
 MILLIS = 1_000_000
 
 
@@ -174,7 +175,7 @@ def cells(groups):
     """The grid's rows by group and cell."""
     found, counts, racks = groups
     rows = []
-    for each in found:
+    for each in found[:CELLS]:
         group, members = each.rows()
         moment = {r.MOMENT: int(group.pop("observed_at").timestamp() * MILLIS)}
         chosen = each.assignor if each.kind == "classic" else None
@@ -214,7 +215,7 @@ def pairs(found):
 
 def test_a_cell_of_the_grid_is_what_one_group_is_told(groups, reader, cells):
     seen = Counter()
-    for number, of in enumerate(groups[0]):
+    for number, of in enumerate(groups[0][:CELLS]):
         change, assignor = CHANGES[number % len(CHANGES)], ASSIGNORS[number // 7 % len(ASSIGNORS)]
         if of.kind == "consumer":
             assignor = "recorded"
@@ -244,7 +245,7 @@ def test_a_cell_of_the_grid_is_what_one_group_is_told(groups, reader, cells):
         ), said
         seen[of.kind, found.assignor] += 1
     assert len(seen) == len(CLIENTS) + len(COORDINATORS)
-    assert sum(seen.values()) > 0.9 * GROUPS
+    assert sum(seen.values()) >= 1_000, seen
 
 
 def script(of, change, counts, joined, gone):
@@ -263,7 +264,7 @@ def script(of, change, counts, joined, gone):
         events.append(e.SetPartitions(change.topic, grown, together=True))
     stay = [each for each in of.members if each[0] not in gone]
     for place, name in enumerate(joined):
-        when = {"at_ms": 60_000 * place} if modern else {"together": True}
+        when = {"at_ms": 60_000 * (place + 1)} if modern else {"together": True}
         events.append(e.Join(name, tuple(stay[place % len(stay)][1]), **when, **how))
     events[-1] = replace(events[-1], together=False)
     ids = {each.member: [each.member] for each in seated} | {name: [name] for name in joined}
@@ -299,4 +300,4 @@ def test_a_simulated_group_settles_as_one_group_is_told(groups, reader):
         assert owners == ours, (of, change)
         seen[of.kind, of.assignor] += 1
     assert len(seen) == len(CLIENTS) + len(COORDINATORS)
-    assert sum(seen.values()) > 0.4 * GROUPS
+    assert sum(seen.values()) >= 1_000, seen

@@ -127,6 +127,14 @@ def rewritten() -> Log:
     return log
 
 
+def nameless() -> Log:
+    """A static member whose id is empty; the one that comes back in its place leaves out what it held."""
+    log = Log()
+    log.classic(1, [member("", {"clicks": (0,)}, instance="a")])
+    log.classic(1, [member("c", {"clicks": (0,)}, instance="a", owned={})], protocol="cooperative-sticky")
+    return log
+
+
 def repeated() -> Log:
     """A topic that stands twice in an assignment, and one that nobody subscribes to."""
     again = encode_assignment(ConsumerProtocolAssignment(1, (("clicks", (0,)), ("clicks", (1, 0)), ("other", (3,)))))
@@ -174,7 +182,8 @@ def other_groups() -> Log:
 
 
 CASES = {
-    each.__name__: each for each in (double_log, twice, rewritten, repeated, crowded, foreign, no_text, other_groups)
+    each.__name__: each
+    for each in (double_log, twice, rewritten, nameless, repeated, crowded, foreign, no_text, other_groups)
 }
 
 

@@ -131,7 +131,7 @@ def what_if(
     NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
     `core.scenarios.solving.targets` does.
     """
-    from groupledger.core.scenarios.solving import targets_after_joins
+    from groupledger.core.scenarios.solving import order_decides, targets_after_joins
 
     cluster = cluster_of(reader, group_id, cluster)
     side, known, notes = _state(reader, cluster, group_id, generation, at)
@@ -148,10 +148,17 @@ def what_if(
     name = _chosen(side, assignor)
     racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else None
     listed = {topic: (each.topic_id, counts[topic]) for topic, each in topics.items()}
-    targets = targets_after_joins(scenario(name, listed, after, racks), len(new))
+    group = scenario(name, listed, after, racks)
+    targets = targets_after_joins(group, len(new))
     given = {member_id: tuple(sorted(has)) for member_id, has in targets.items()}
     said = *notes, *_assumed(side, stay or before, new, name), *_of_racks(after, name, racks), *_older(topics)
+    said += (ORDER_DECIDES,) * order_decides(group, len(new))
     return _compared(cluster, side, _Settled(group_id, name, before, after, topics, counts, given), said)
+
+
+ORDER_DECIDES = (
+    "members share a bucket of the coordinator's maps: the order in which they joined may decide, and was assumed"
+)
 
 
 class _Settled(NamedTuple):

@@ -391,7 +391,7 @@ def check_claims(
                 instance: id_ for id_, instance in last.members.items() if instance is not None
             }
             predecessor = predecessors.get(wire.group_instance_id)
-        held = writer.state.ownership.held_by(predecessor or wire.member_id)
+        held = writer.state.ownership.held_by(wire.member_id if predecessor is None else predecessor)
         claimed = claimed_by(said)
         if claimed != held:
             is_known = was_member, predecessor is not None

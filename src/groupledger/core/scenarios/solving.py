@@ -21,6 +21,7 @@ from groupledger.core.arrays.snapshots import EncodedGroups
 from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
+from groupledger.core.assignors.server.judgement import TargetCertainty, certainty
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
 from groupledger.core.assignors.server.server_batch import PATHS, TargetRows, failure, find_walks, path_word, written
 from groupledger.core.assignors.server.server_batch import assign as server_assign
@@ -104,11 +105,26 @@ def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
 
 def targets_after_joins(scenario: dict[str, Any], joined: int) -> dict[str, list[tuple[str, int]]]:
     """Return the same where the last `joined` members are new: a coordinator computes again for each that joins."""
-    members, given = scenario["members"], dict[str, list[tuple[str, int]]]()
-    for left in range(max(joined - 1, 0) if scenario["assignor"].startswith(PREFIX) else 0, -1, -1):
-        given = targets({**scenario, "members": members[: len(members) - left]})
+    members, by_coordinator = scenario["members"], joined and scenario["assignor"].startswith(PREFIX)
+    given = dict[str, list[tuple[str, int]]]()
+    for left in range(joined - 1 if by_coordinator else 0, -1, -1):
+        some = members[: len(members) - left]
+        given = targets({**scenario, "members": some} | ({"joining": some[-1]["id"]} if by_coordinator else {}))
         members = [each | {"assigned": [*map(list, given.get(each["id"], ()))]} for each in members]
     return given
+
+
+def order_decides(scenario: dict[str, Any], joined: int) -> bool:
+    """Return whether the order of members that share a bucket and a slot of a coordinator's maps may decide its answer.
+
+    It is the order in which they joined, which a log need not show; the last of the `joined` members is the last.
+    """
+    name = scenario["assignor"].removeprefix(PREFIX)
+    if name == scenario["assignor"]:
+        return False
+    joining = {"joining": scenario["members"][-1]["id"]} if joined else {}
+    batch, _ = server_encode([read(scenario | joining)])
+    return certainty(name, batch, [False]) != [TargetCertainty.EXACT]
 
 
 def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
