@@ -2,7 +2,7 @@
 
 `python -m tests.frozen.outputs` lists what differs from the manifest; `--against REV` prints the difference of texts,
 made by the sources of that revision as well;
-`--write` keeps today's digests; `--only REGEX` looks at outputs with such names.
+`--write` keeps today's digests; `--only REGEX` looks at outputs with such names, and writes those alone.
 The texts are in a folder `groupledger-` and six digits among the temporary files.
 """
 
@@ -114,6 +114,8 @@ ASKED = {
 
 
 ALL = re.compile("")
+PROGRESS = re.compile(r"^page \d+ of \d+: .* \.\.\.\n", re.MULTILINE)
+"""Said only where pages take long."""
 
 
 class Terminal(io.StringIO):
@@ -249,8 +251,10 @@ def made(folder, only=ALL):
     _remember_queries()
     texts = {}
     for name, text in outputs(folder / "work", only):
-        texts[name] = text.replace(str(folder / "work"), "FOLDER").replace(
-            str(Path(groupledger.__file__).parent), "HERE"
+        texts[name] = (
+            PROGRESS.sub("", text)
+            .replace(str(folder / "work"), "FOLDER")
+            .replace(str(Path(groupledger.__file__).parent), "HERE")
         )
     (folder / "texts.json").write_text(json.dumps(texts, indent=1))
     return texts
@@ -283,10 +287,12 @@ def main(*words):
     only = re.compile(words[words.index("--only") + 1]) if "--only" in words else ALL
     texts = made(FOLDER / "here", only)
     found = {name: digest(text) for name, text in texts.items()}
-    if words[:1] == ("--write",):
-        MANIFEST.write_text(json.dumps(found, indent=0) + "\n")
+    manifest = json.loads(MANIFEST.read_text())
+    kept = {name: each for name, each in manifest.items() if only.search(name)}
+    if "--write" in words:
+        now = {name: each for name, each in (manifest | found).items() if name in found or name not in kept}
+        MANIFEST.write_text(json.dumps(now, indent=0) + "\n")
         return
-    kept = {name: each for name, each in json.loads(MANIFEST.read_text()).items() if only.search(name)}
     differing = [name for name in sorted({*kept, *found}) if kept.get(name) != found.get(name)]
     before = _texts_of(words[1]) if words[:1] == ("--against",) and differing else {}
     for name in differing:

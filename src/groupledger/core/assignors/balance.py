@@ -1,10 +1,10 @@
 """Move partitions for balance as Kafka's general algorithm does, without its balance check before every partition.
 
 Kafka stops as soon as the assignment is balanced: no member could take a partition from one that has two more. In a
-regular group that is exactly when no partition would move any more, so the check is unnecessary. Three irregularities
+regular group that is exactly when no partition would move any more, so the check is unnecessary. Two irregularities
 make Kafka's balance check, its early stop and its failures visible in the result: a kept partition that does not
-exist, a partition that was handed out twice, and an older claim of an inactive member. For these, `pass_strictly`
-follows Kafka step by step.
+exist, after which partitions are handed out twice, and an older claim of a member that is inactive or no longer
+subscribes. Such groups are STRICT: for them `pass_strictly` follows Kafka step by step.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def rebalance(h: Holdings, initializing: bool) -> int:
     first = h.first.copy()
     after = h.after.copy()
     size = h.size.copy()
-    # What was just handed out moves first: its owner has not fetched from it yet. Once a member must give up something
-    # anyway (Kafka's `revocationRequired`), that detour saves nothing, and Kafka skips it.
+    # What was just handed out moves first: its owner has not fetched from it yet. Kafka skips that pass where a member
+    # must give up something anyway (`revocationRequired`).
     if h.flag[REVOCATION] == 0:
         _reassign(h, mv, True)
     moved = _reassign(h, mv, False)
@@ -238,7 +238,8 @@ def _target(h: Holdings, topic: int, slot: int) -> int:
     rack = h.g.member_rack[h.member_at[owner]]
     number = slot - h.base[topic]
     verdict = NONE
-    # KIP-881: an owner near a replica gives the partition up only to another one near it, if there is one.
+    # KIP-881: who is near a replica looks first for a lighter subscriber that is near one too. Either search only says
+    # whether the partition moves; it goes to the lightest subscriber wherever that is, so `_pass` asks no racks.
     if h.racked and rack != NONE and has_replica(h.g, topic, number, rack):
         verdict = _first_lighter(h, topic, slot, True)
     if verdict == NONE:

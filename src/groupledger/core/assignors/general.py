@@ -1,7 +1,17 @@
-"""Assign sticky groups with different subscriptions (KIP-54): keep claims, fill up, then move for balance.
+"""Assign sticky groups with different subscriptions (KIP-54): as even as these allow, then as little moved as possible.
+
+1. `settle`: which claims count, by their generations (KIP-792). `_keep_owned`: those that stay.
+2. `_mark_fresh`: what nobody keeps. `_note_previous`: who had it in an earlier generation (KIP-341).
+3. `fill`: each fresh partition to its topic's lightest subscriber, of several the first by id.
+4. `_deactivate`: who takes no part in moving. `balance.rebalance`: move, or undo it all if nothing got more even.
+5. `_write`: the lists, in the order in which partitions were received. `_withhold`: what another cooperative member
+   must revoke first (KIP-429).
 
 Takes Kafka's decisions one by one, with other data structures: a heap for each topic's subscribers instead of a scan
-of all members, and no balance check before each partition (see `balance`).
+of all members, and in regular groups no balance check before each partition (see `balance`).
+
+Worked example: `a` subscribes to t and u and has t-0, t-1 and t-2; `b`, new, subscribes to t. u-0 can only go to `a`,
+which then has 4 and `b` 0: t-0 and t-1 move to `b`. t-2 stays, as 2 is not two more than 2.
 """
 
 from __future__ import annotations
@@ -42,11 +52,10 @@ def general(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists
     _keep_owned(g, claims, h)
     _mark_fresh(g, claims, h)
     _note_previous(g, claims, h)
-    initializing = heaviest(h) == 0
+    initializing = heaviest(h) == 0  # before `fill`: nobody kept anything
     fill(h)
-    _settle_active(g, claims, h)
+    _deactivate(g, claims, h)
     status = rebalance(h, initializing)
-    # CooperativeStickyAssignor adjusts the answer afterwards; the general algorithm leaves it no map of transfers.
     if status == OK:
         _write(g, claims, h, out)
         if cooperative:
@@ -164,12 +173,13 @@ def _keep_owned(g: GroupView, claims: Claims, h: Holdings) -> None:
 
 @kernel
 def _mark_fresh(g: GroupView, claims: Claims, h: Holdings) -> None:
-    """Mark what must be handed out: all unkept partitions, and all after the first kept one that does not exist.
+    """Unmark what need not be handed out: kept partitions, up to the first kept one that does not exist.
 
-    Kafka iterates over all partitions beside the sorted kept ones and never gets past a kept one that does not exist.
+    Kafka iterates over all partitions beside the sorted kept ones and never gets past a kept one that does not exist:
+    what follows is handed out again, whoever kept it. A partition of a negative number stands before its topic's own.
     """
     stuck = np.int64(1) << 62
-    stuck_topic = NONE
+    stuck_topic, negative = NONE, False
     for at in range(len(claims.phantom)):
         if h.kept[claims.total + at]:
             topic = phantom_topic(g, claims, claims.total + at)
@@ -208,7 +218,7 @@ def _note_previous(g: GroupView, claims: Claims, h: Holdings) -> None:
 
 
 @kernel
-def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
+def _deactivate(g: GroupView, claims: Claims, h: Holdings) -> None:
     """Deactivate members that have all they can have, none of it contended; they take no part in reassignment."""
     for place in range(g.members):
         # `canConsumerParticipateInReassignment`: a member that lacks something may gain. One that has all it can have
@@ -222,8 +232,8 @@ def _settle_active(g: GroupView, claims: Claims, h: Holdings) -> None:
             contended = h.subscriber_count[_topic_of(g, claims, h, slot)] >= 2
             node = h.after[node]
         h.active[place] = contended
-    # Kafka looks the earlier owner up among the active members, and dereferences null if it is none: such a group is
-    # followed step by step.
+    # Kafka looks the earlier owner up among the active members, and dereferences null if it is none; to one that no
+    # longer subscribes it gives the partition all the same. Such a group is followed step by step.
     for topic in h.topics:
         for slot in range(h.base[topic], h.base[topic + 1] if len(h.previous) > 0 else 0):
             place = h.previous[slot]
@@ -260,9 +270,13 @@ def _write(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
 
 @kernel
 def _withhold(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
-    """Mark what a member gains while another claimant must still revoke it (Kafka's cooperative adjustment)."""
+    """Mark what a member gains while another claimant must still revoke it (KIP-429).
+
+    `CooperativeStickyAssignor` looks for that itself here: only the constrained algorithm leaves it a map of transfers.
+    """
     if len(claims.holder) == 0:
         return
+    # `assigned` and `claimed` name the last member walked that has, or claims, a slot: whether it is the present one.
     assigned = np.full(h.slots, NONE, np.int32)
     claimed = np.full(h.slots, NONE, np.int32)
     gained = np.full(h.slots, NONE, np.int32)
@@ -290,7 +304,7 @@ def _withhold(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> No
             slot = slot_at(h, node)
             if gained[slot] == place and lost[slot]:
                 out.withheld[at] = True
-                gained[slot] = NONE
+                gained[slot] = NONE  # of a partition that stands twice in a list, the first entry alone
             at += 1
             node = h.after[node]
 
