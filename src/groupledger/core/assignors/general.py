@@ -176,7 +176,7 @@ def _mark_fresh(g: GroupView, claims: Claims, h: Holdings) -> None:
     """Unmark what need not be handed out: kept partitions, up to the first kept one that does not exist.
 
     Kafka iterates over all partitions beside the sorted kept ones and never gets past a kept one that does not exist:
-    what follows is handed out again, whoever kept it. A partition of a negative number stands before its topic's own.
+    what follows is handed out again, kept or not. A partition of a negative number stands before its topic's own.
     """
     stuck = np.int64(1) << 62
     stuck_topic, negative = NONE, False
