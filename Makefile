@@ -30,7 +30,7 @@ test: setup check  ## Every check and test but the long ones: first what needs n
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
 	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --numprocesses 2 --dist loadfile --durations=10
 
-long: setup  ## The Spark tests that `make test` leaves out since they take long (about 40 minutes)
+long: setup  ## The tests that `make test` leaves out since they take long, most with Spark (about 45 minutes)
 	@$(BIN)/python -m pytest -m long
 
 check: setup  ## Format, lint, types, layers, tidiness
@@ -44,9 +44,10 @@ parity: setup  ## Kafka's own assignors beside ours, on 20,000 new groups of eac
 	@$(BIN)/python -m tests.oracle.parity --groups 20000 --examples 1000
 	@$(BIN)/python -m tests.oracle.validation --groups 20000
 
-properties: setup  ## What every assignor promises, on 10,000 drawn groups for each; least moves, on 5,000; all others, on 500 (about 45 minutes)
+properties: setup  ## What every assignor promises, on 10,000 drawn groups for each; least moves, on 5,000; what-ifs, on 2,600; all others, on 500 (about 45 minutes)
 	@GROUPLEDGER_EXAMPLES=10000 $(BIN)/python -m pytest -q tests/core/assignors/test_properties.py
 	@GROUPLEDGER_EXAMPLES=5000 $(BIN)/python -m pytest -q tests/core/step/test_least_moves.py
+	@GROUPLEDGER_EXAMPLES=2600 $(BIN)/python -m pytest -q tests/answers/test_what_if_three_ways.py
 	@GROUPLEDGER_EXAMPLES=500 $(BIN)/python -m pytest -q tests/core/assignors tests/core/step tests/core/segments tests/core/lines \
 	  tests/engine/test_classic_columns.py tests/engine/test_fold_slices.py \
 	  --ignore=tests/core/assignors/test_properties.py --ignore=tests/core/step/test_least_moves.py

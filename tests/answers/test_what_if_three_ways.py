@@ -27,6 +27,7 @@ from tests.answers.histories import listed
 from tests.answers.ledgers import write
 from tests.answers.rows import at
 from tests.engine.bucket_rows import AS_KAFKA, group_row, member_row, table
+from tests.examples import examples
 
 pytestmark = pytest.mark.slow
 
@@ -43,8 +44,9 @@ CHANGES = (
 )
 ASSIGNORS = ("recorded", *CLIENTS)
 CLUSTERS = 20
-CELLS, GROUPS = 1_100, 2_500
-"""Of all the simulator plays over a thousand: it has no racks, and no members that are not where they are to be."""
+GROUPS = examples(250)
+"""The simulator plays four of ten: it has no racks, and no members that are not where they are to be."""
+CELLS = min(GROUPS, 1_150)
 MILLIS = 1_000_000
 
 
@@ -245,7 +247,7 @@ def test_a_cell_of_the_grid_is_what_one_group_is_told(groups, reader, cells):
         ), said
         seen[of.kind, found.assignor] += 1
     assert len(seen) == len(CLIENTS) + len(COORDINATORS)
-    assert sum(seen.values()) >= 1_000, seen
+    assert sum(seen.values()) > 0.9 * CELLS, seen
 
 
 def script(of, change, counts, joined, gone):
@@ -300,4 +302,4 @@ def test_a_simulated_group_settles_as_one_group_is_told(groups, reader):
         assert owners == ours, (of, change)
         seen[of.kind, of.assignor] += 1
     assert len(seen) == len(CLIENTS) + len(COORDINATORS)
-    assert sum(seen.values()) >= 1_000, seen
+    assert sum(seen.values()) > 0.4 * GROUPS, seen

@@ -132,6 +132,7 @@ def test_whatever_may_see_a_line_reaches_it(bench, text, tests):
     assert {test.partition("::")[2] for test in bench.tests_of(trial)} == tests
 
 
+@pytest.mark.long
 def test_those_tests_kill_what_all_tests_kill(bench, capsys):
     numbers = [trial for trial in trials(bench.source) if trial.mutant.new.isdigit()]
     told = []
@@ -146,6 +147,7 @@ def test_nothing_is_tried_when_the_time_is_over(bench):
     assert bench.tried(trials(bench.source), 1, -math.inf) == Counter({Outcome.NOT_TRIED: 15})
 
 
+@pytest.mark.long
 def test_tests_that_fail_without_a_change_are_told(tmp_path, capsys):
     source = made(tmp_path / "source", SOURCE.replace("number * 2", "number * 5"))
     assert watched(source, trials(source), ["test_all.py"]) is None

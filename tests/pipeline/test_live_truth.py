@@ -17,7 +17,7 @@ KNOWN = 60
 """Rebalances with a known cause that a day has at least."""
 MOVED = 4
 """Groups whose members join again with nothing changed once the broker is back: leader epochs show its restart."""
-WAYS = ("whole", "week", "turns:3", pytest.param("turns:8", marks=pytest.mark.long))
+WAYS = ("turns:3", *(pytest.param(way, marks=pytest.mark.long) for way in ("whole", "week", "turns:8")))
 """As one ingest, as a first ingest of a compacted log, as a few ingests and as a follower's many."""
 
 
