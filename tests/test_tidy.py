@@ -264,7 +264,7 @@ def test_a_planted_violation_is_seen(check, path, text, complaints):
 
 
 # What `src` has come down to: lines and files, functions, types. Lower a number when the code allows it; none may rise.
-RATCHET = {"lines": 77278, "files": 270, "functions": 4971, "types": 806}
+RATCHET = {"lines": 77278, "files": 270, "functions": 4970, "types": 806}
 SLACK = {"lines": 100, "files": 0, "functions": 10, "types": 5}
 """How far below a number the code may be before the number has to follow."""
 
