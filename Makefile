@@ -75,13 +75,14 @@ sameness: setup  ## Order, partitions, planning, hash seeds and poison change no
 	@$(BIN)/python -m tests.faults --only others
 	@$(BIN)/python -m tests.faults --only poison
 
-prove: setup  ## Real clients on a real Kafka broker; their assignors; pages in Chromium; Airflow, Dagster; S3; every Spark (needs a JDK; as root it installs Chromium; half an hour)
+prove: setup  ## Real clients on a real Kafka broker; their assignors; pages in Chromium; Airflow, Dagster; S3; every Spark (needs a JDK and npm; as root it installs Chromium; half an hour)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/live/requirements.lock
 	@$(BIN)/python -m groupledger.engine.jars broker broker-kafka3 streams >/dev/null
 	@test -x $(ORCHESTRATORS)/bin/airflow || $(PYTHON) -m venv $(ORCHESTRATORS)
 	@$(ORCHESTRATORS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/orchestrators/requirements.lock
 	@test -x $(OBJECT_STORE)/bin/moto_server || $(PYTHON) -m venv $(OBJECT_STORE)
 	@$(OBJECT_STORE)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement tests/object_store/requirements.lock
+	@npm install --silent --no-save --prefix build/axe axe-core@4.14.1
 	@$(BIN)/python -m tests.browser.chromium 2>/dev/null || { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null || true
 	@$(BIN)/python -m tests.browser.chromium
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going --output-sync=line prove-clients prove-answers

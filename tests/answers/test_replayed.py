@@ -9,6 +9,7 @@ import pytest
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.replayed import Course, replayed
 from groupledger.answers.scope import RequestedScope
+from groupledger.report.pictures import TITLE_WIDTH, draw_courses
 from tests.answers.ledgers import write
 
 DAY = datetime(2026, 11, 21, tzinfo=UTC)
@@ -109,6 +110,11 @@ def reader(tmp_path):
     return LedgerReader(ledger)
 
 
+def test_the_title_of_the_picture_is_no_wider_than_the_picture(reader):
+    title = draw_courses(replayed(reader, RequestedScope(), "cooperative-sticky", "other", 10)).get_suptitle()
+    assert max(map(len, title.splitlines())) <= TITLE_WIDTH
+
+
 def test_rebalances_are_summed_by_group(reader):
     answer = replayed(reader, RequestedScope(), "sticky", "other", 10)
     ship, pay = sorted(answer.groups, key=lambda group: group.rebalances)
@@ -119,7 +125,9 @@ def test_rebalances_are_summed_by_group(reader):
     assert (ship.happened.gained, ship.replayed.gained) == (0, 2)
     assert (answer.rebalances, answer.happened.revoked, answer.replayed.revoked) == (4, 17, 3)
     assert [group.group_id for group in answer.groups] == ["pay", "ship"]
-    assert answer.notes == ("1 rebalances the assignor gives no answer to: `groupledger show --quarantine`",)
+    assert answer.notes == (
+        "the assignor gives no answer to 1 rebalance: with --commit, `groupledger show --quarantine` says why",
+    )
 
 
 def test_the_sums_are_of_all_groups_also_of_those_that_are_not_shown(reader):

@@ -20,6 +20,8 @@ from typing import NamedTuple
 from PIL import Image
 
 MISSING = "no Chromium here: apt-get install chromium, or name one in GROUPLEDGER_CHROMIUM"
+AXE = Path(__file__).parents[2] / "build/axe/node_modules/axe-core/axe.min.js"
+"""`make prove` installs it."""
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-extensions"),
@@ -81,6 +83,26 @@ def extent(page, width):
         framed = _framed(page, width, 2_000, Path(folder), MEASURED)
         ran = _run(framed, max(width, NARROWEST), 2_000, folder, "--dump-dom")
     return Extent(**json.loads(html.unescape(re.search('data-measured="([^"]*)"', ran.stdout)[1])))
+
+
+JUDGED = """<script src="{axe}"></script><script>addEventListener("load", async () => {{
+  for (const each of document.querySelectorAll("details")) each.open = true;
+  const found = (await axe.run(document, {{resultTypes: ["violations"]}})).violations;
+  parent.document.documentElement.dataset.judged = JSON.stringify(
+    found.map((rule) => [rule.id, ...rule.nodes.map((node) => node.html.slice(0, 80))]));
+}});</script>"""
+
+
+def barriers(page, width):
+    """Rules of axe-core that a page with everything unfolded breaks in a view of this width, each with its elements."""
+    assert AXE.exists(), "axe-core is missing: make prove installs it"
+    text = re.sub('<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="groupledger-browser-") as folder:
+        judged = Path(folder) / "judged.html"
+        judged.write_text(text + JUDGED.format(axe=AXE.as_uri()), encoding="utf-8")
+        framed = _framed(judged, width, 2_000, Path(folder))
+        dumped = _run(framed, max(width, NARROWEST), 2_000, folder, "--virtual-time-budget=60000", "--dump-dom").stdout
+    return json.loads(html.unescape(re.search('data-judged="([^"]*)"', dumped)[1]))
 
 
 def found() -> str | None:

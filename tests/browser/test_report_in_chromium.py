@@ -3,13 +3,15 @@
 Screenshots stay in the folder that pytest's `--basetemp` names: look at them.
 """
 
+import re
+
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
 from groupledger.cli import main
 from groupledger.report.html.page_parts import page_of
-from tests.browser.chromium import extent, look
+from tests.browser.chromium import barriers, extent, look
 from tests.report.html.group_sizes import cooperative, history, ledger
 from tests.report.html.test_pages import SCRIPT
 
@@ -57,6 +59,24 @@ def test_a_page_scrolls_no_way_but_down_and_wide_tables_in_their_boxes(tmp_path,
         assert on_a_phone.scrolling > 0
         wide = extent(page, WIDTH)
         assert (wide.view, wide.page, wide.beyond) == (WIDTH, WIDTH, [])
+
+
+@pytest.mark.parametrize("width", [PHONE, WIDTH])
+@pytest.mark.parametrize("members", SHAPES)
+def test_axe_finds_no_barrier(tmp_path, members, width):
+    partitions, states = SHAPES[members]
+    group = cooperative(members, partitions, states, forgotten=(4, 5))
+    place = tmp_path / "what-if.html"
+    pages = report(tmp_path, group, partitions=partitions)
+    asked = ["what-if", "payments", "--members", "+3", "--html", str(place), "--ledger", str(tmp_path / "ledger")]
+    assert CliRunner().invoke(main, asked).exit_code == 0
+    assert {page.name: barriers(page, width) for page in (*pages, place)} == {page.name: [] for page in (*pages, place)}
+
+
+def test_axe_finds_a_barrier(tmp_path):
+    page = report(tmp_path, history(3, 12, 2), partitions=12)[0]
+    page.write_text(re.sub(' alt="[^"]*"', "", page.read_text(encoding="utf-8")), encoding="utf-8")
+    assert "image-alt" in [rule for rule, *_ in barriers(page, WIDTH)]
 
 
 def test_a_long_name_widens_no_page(tmp_path):

@@ -95,6 +95,8 @@ def test_an_answer_says_what_its_command_does(ledger, place, name):
     assert has in found.values() or has.items() <= found.items()
     assert isinstance(reply.to_pandas(), pd.DataFrame)
     page = reply._repr_html_()
+    assert page.count('<div style="overflow-x:auto" tabindex="0">') == page.count("<table")
+    assert "></th>" not in page
     assert page.startswith('<div class="groupledger">')
     assert not any(each in page for each in ("<img", "<script", "\x1b", "http", "<link", "@import"))
 

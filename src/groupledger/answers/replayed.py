@@ -135,7 +135,8 @@ def replayed(
     why = () if groups else (why_empty(reader, within, with_members=NONE_THERE),)
     notes = [*why, *gaps(reader, within)]
     if refused:
-        notes.append(f"{refused:,} rebalances the assignor gives no answer to: `groupledger show --quarantine`")
+        why_not = "with --commit, `groupledger show --quarantine` says why"
+        notes.append(f"the assignor gives no answer to {numbered(refused, 'rebalance')}: {why_not}")
     return Replayed(
         within,
         assignor,

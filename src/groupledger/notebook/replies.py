@@ -254,7 +254,7 @@ class HtmlPage(Output):
         head = _row("th", columns, styles)
         body = "".join(_row("td", row, styles) for row in rows)
         table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
-        self._parts.append(f'<div style="overflow-x:auto">{table}</div>')
+        self._parts.append(f'<div style="overflow-x:auto" tabindex="0">{table}</div>')
 
     def fitted(
         self,
@@ -276,8 +276,9 @@ class HtmlPage(Output):
 
 
 def _row(tag: str, values: Sequence[object], styles: Sequence[str]) -> str:
-    cells = (f'<{tag} style="{style}">{_escaped(value)}</{tag}>' for value, style in zip(values, styles, strict=True))
-    return f"<tr>{''.join(cells)}</tr>"
+    kinds = (tag if value != "" else "td" for value in values)  # no head is empty, for those who hear it
+    cells = zip(kinds, styles, map(_escaped, values), strict=True)
+    return "".join(("<tr>", *(f'<{kind} style="{style}">{text}</{kind}>' for kind, style, text in cells), "</tr>"))
 
 
 def _escaped(value: object) -> str:

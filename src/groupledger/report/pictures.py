@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 EMPTY, KEPT, GIVEN_UP, GAINED, NOBODY = range(5)
 COLOURS = ("#f4f4f4", "#4c78a8", "#e45756", "#54a24b", "#8c8c8c")
 LEGEND = {KEPT: "stays", GIVEN_UP: "given up", GAINED: "gained", NOBODY: "assigned to nobody"}
+HATCH = {KEPT: "", GIVEN_UP: "//", GAINED: ""}  # not everybody can distinguish red from green
 MOST_MEMBERS, MOST_PARTITIONS = 40, 80
 """Rows and columns that a person reads one by one."""
 ROW_INCHES, COLUMN_INCHES = 0.32, 0.3
@@ -52,9 +53,8 @@ def draw(rebalance: Rebalance | WhatIf) -> Figure:
         changed = tuple(move for move in members if move.added or move.revoked)
         if len(changed) > MOST_MEMBERS or len(moved) > MOST_PARTITIONS:
             return _draw_bars(rebalance, changed)
-        left = (
-            f"\nwhat moves: {len(moved):,} of {len(places):,} partitions, {len(changed):,} of {len(members):,} members"
-        )
+        left = f"\nwhat moves: {len(moved):,} of {len(places):,} partitions"
+        left += f", {len(changed):,} of {len(members):,} members"
         members, places = changed, moved
     longest = max((len(label(topic)) for topic, _ in places), default=0)
     width = max(8.0 if longest > LONG_NAME else 6.0, 2.6 + COLUMN_INCHES * len(places))
@@ -117,7 +117,7 @@ def _draw_groups(title: str, every: Sequence[Any], panels: Mapping[str, Sequence
     if not groups:
         raise Fault("NOTHING_TO_DRAW", f"there is no group to draw; {title}")
     figure = _figure(BARS_WIDTH, 1.5 + 0.42 * len(groups))
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    figure.suptitle(textwrap.fill(title, TITLE_WIDTH), fontsize=10, parse_math=False)
     names = shortened(group.group_id for group in groups)
     for axes, (words, of) in zip(
         figure.subplots(1, len(panels), sharey=True, squeeze=False)[0], panels.items(), strict=True
@@ -147,17 +147,17 @@ def _draw_bars(rebalance: Rebalance | WhatIf, changed: Sequence[MemberMove]) -> 
     order = sorted(changed, key=lambda move: (-len(move.added) - len(move.revoked), move.member_id))
     shown = order[:MOST_MEMBERS]
     figure = _figure(BARS_WIDTH, 1.6 + 0.22 * len(shown))
-    axes, floor = figure.subplots(), [0] * len(shown)
+    axes, floor, rows = figure.subplots(), [0] * len(shown), range(len(shown))
     for code, numbers in (
         (KEPT, [len(move.held) - len(move.revoked) for move in shown]),
         (GIVEN_UP, [len(move.revoked) for move in shown]),
         (GAINED, [len(move.added) for move in shown]),
     ):
-        axes.barh(range(len(shown)), numbers, 0.8, floor, color=COLOURS[code])
+        axes.barh(rows, numbers, 0.8, floor, fc=COLOURS[code], ec="w", hatch=HATCH[code], label=LEGEND[code])
         floor = [low + number for low, number in zip(floor, numbers, strict=True)]
     short = shortened(_named(move) for move in shown)
-    axes.set_yticks(range(len(shown)), [_name(move, short) for move in shown], parse_math=False)
-    axes.invert_yaxis()
+    axes.set_yticks(rows, [_name(move, short) for move in shown], parse_math=False)
+    axes.set_ylim(len(shown) - 0.5, -0.5)
     axes.tick_params(length=0, labelsize=8)
     few_ticks(axes.xaxis, 8)
     axes.set_xlabel("partitions", fontsize=8)
@@ -165,7 +165,7 @@ def _draw_bars(rebalance: Rebalance | WhatIf, changed: Sequence[MemberMove]) -> 
     summary = f"{len(changed):,} of {len(rebalance.members):,} members gain or lose partitions"
     most = f", the {len(shown):,} with most are shown" if len(shown) < len(changed) else ""
     figure.suptitle(f"{_title(rebalance)}\n{summary}{most}", fontsize=10, parse_math=False)
-    _explain(figure, {code: LEGEND[code] for code in (KEPT, GIVEN_UP, GAINED)})
+    figure.legend(loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return figure
 
 

@@ -6,7 +6,7 @@ import base64
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-VOID = {"meta", "img", "br", "link", "hr", "input"}
+VOID = {"meta", "img", "br", "wbr", "link", "hr", "input"}
 ADDRESSES = {"src", "href", "action", "data", "srcset", "poster", "background", "formaction", "cite", "ping"}
 
 

@@ -19,6 +19,7 @@ from groupledger.report.html.charts import consumption_picture, missed_partition
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.core.protocol.drawn_times import timed_script
+from tests.report.html.group_sizes import history, ledger
 
 JOIN = {"event": "join", "member": "<b>a</b>", "topics": ["t"]}
 FREEZE = {"event": "freeze-metadata", "member": "<b>a</b>", "at_ms": 60_000}
@@ -134,6 +135,14 @@ def test_the_page_of_a_what_if_shows_both_states(tmp_path):
     assert [b"<svg" in base64.b64decode(each) for each in pictures] == [True]
     again = CliRunner().invoke(main, [*asked[:-1], str(tmp_path / "none" / "page.html")])
     assert "CANNOT_WRITE" in again.output
+
+
+@pytest.mark.parametrize(("members", "is_open"), [(2, True), (50, False)])
+def test_members_of_a_large_group_are_folded(tmp_path, members, is_open):
+    place, page = ledger(tmp_path / "ledger", history(members, 100, 1), partitions=100), tmp_path / "page.html"
+    asked = ["what-if", "payments", "--members", "+1", "--ledger", place, "--html", str(page)]
+    assert CliRunner().invoke(main, asked).exit_code == 0
+    assert ("<details open>\n<summary><b>Members" in page.read_text(encoding="utf-8")) == is_open
 
 
 @pytest.mark.parametrize(

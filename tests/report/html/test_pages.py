@@ -204,6 +204,20 @@ def test_a_giant_group_has_pictures_of_the_usual_size_and_a_page_that_opens(tmp_
     assert any("Load of 999 members: most 11 partitions, median 10, least 10" in alt for alt in page.alts)
 
 
+def test_a_long_list_of_partitions_breaks_after_its_commas_alone(tmp_path):
+    written(ledger(tmp_path / "ledger", history(3, 36, 1), partitions=36), tmp_path / "out")
+    text = (tmp_path / "out" / page_of("dev", "payments")).read_text(encoding="utf-8")
+    assert "<bdi>t:0,<wbr>3,<wbr>6,<wbr>9,<wbr>12," in text
+    assert "1,<wbr>000" not in text
+
+
+def test_partitions_on_their_way_are_not_said_to_be_nothing(tmp_path):
+    of = History("pay", topics=("t",)).state(1, "m t:0,1,2", complete=True).state(2, "m t:0 | n", complete=True)
+    of.state(3, "m t:0 | n t:1,2", complete=True)
+    page = written(ledger(tmp_path / "ledger", of, partitions=3), tmp_path / "out")[page_of("dev", "pay")]
+    assert "Moved: nothing yet; 2 given up, handed over later." in page.text
+
+
 def test_a_period_is_that_of_the_pages(small, tmp_path):
     found = written(small, tmp_path, "--until", "2026-11-21T14:01Z", "--group", "payments")
     page = found[page_of("dev", "payments")]

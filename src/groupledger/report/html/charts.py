@@ -313,7 +313,7 @@ def _histogram(axes: Axes, loads: Sequence[int]) -> None:
     axes.bar_label(bars, [f"{count:,}" if count else "" for count in counts], padding=2, fontsize=7)
     axes.set_xticks(range(len(counts)), words, rotation=45 if width > 1 else 0, ha="right" if width > 1 else "center")
     axes.set_xlim(-0.7, max(len(counts), 8) - 0.3)
-    few_ticks(axes.yaxis, 5)
+    _counts(axes, 5)
     axes.margins(y=0.15)
     axes.set_xlabel("partitions of a member")
     axes.set_ylabel("members")

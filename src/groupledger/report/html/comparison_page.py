@@ -11,7 +11,7 @@ from groupledger.answers.answer_columns import table
 from groupledger.answers.replayed import Replayed, ReplayedGroup
 from groupledger.answers.spoken import numbered, spans
 from groupledger.core.moments import iso
-from groupledger.report.html.charts import Drawing, consumption_picture, drawing, missed_partitions
+from groupledger.report.html.charts import MOST_BARS, Drawing, consumption_picture, drawing, missed_partitions
 from groupledger.report.html.page_parts import PageTable, Section, some
 from groupledger.report.pictures import draw, draw_courses
 
@@ -58,7 +58,7 @@ def replay_page(found: Replayed) -> ComparisonPage:
     """Build the page of history under another assignor: the sums, a picture of the groups, a row each."""
     drawn = drawing(lambda: draw_courses(found), found.text)
     heads, rows = table(ReplayedGroup, found.groups, page=True)
-    groups = some(rows, heads, len(rows), f"--limit {found.total}", found.total)
+    groups = some(rows, heads, len(rows), f"groupledger replay --limit {found.total}", found.total)
     what = f"{numbered(found.rebalances, 'rebalance')} of {numbered(found.total, 'group')}"
     brief = f"{what}, as they were -> under {found.assignor}"
     section = Section("By group", brief, (drawn,), lines=found.notes, tables=(groups,), is_open=True)
@@ -115,14 +115,10 @@ def what_if_page(found: WhatIf) -> ComparisonPage:
         lambda: draw(found), f"Who has which partition before and after: {found.cost}. The table has all."
     )
     numbers = PageTable(("", "before", "after"), found.numbers)
+    members = some(rows, MEMBER_HEADS, MOST_MEMBERS, "groupledger what-if --json")
     sections = (
         Section("Before and after", found.cost, (squares,), lines=found.notes, tables=(numbers,), is_open=True),
-        Section(
-            "Members",
-            numbered(len(rows), "member"),
-            tables=(some(rows, MEMBER_HEADS, MOST_MEMBERS, "what-if --json"),),
-            is_open=True,
-        ),
+        Section("Members", numbered(len(rows), "member"), tables=(members,), is_open=len(rows) <= MOST_BARS),
     )
     about = f"groupledger what-if · as of generation {found.generation}, {iso(found.observed_at)} · {found.snapshot_id}"
     return ComparisonPage(found.title, about, sections)

@@ -25,7 +25,6 @@ from groupledger.report.html.charts import (
     BLUE,
     COLOURS,
     COLUMNS,
-    GREEN,
     GREY,
     MOST_BARS,
     ORANGE,
@@ -127,8 +126,9 @@ def _changed(facts: GroupFacts) -> Section:
     causes = [cut(cause.what, LONGEST_SENTENCE) for cause in last.causes[:MOST_CAUSES]]
     if len(last.causes) > MOST_CAUSES:
         causes.append(f"... and {len(last.causes) - MOST_CAUSES:,} more causes: {_explain(facts, last)}")
-    moved = f"Moved: {_moves(moves_of(entries)[entries.index(last)])}."
-    lines = (moved, *_nobody(last))
+    waiting = f"nothing yet; {len(last.moved):,} given up, handed over later" if last.moved else "nothing"
+    moved = _moves(moves_of(entries)[entries.index(last)]) or waiting
+    lines = (f"Moved: {moved}.", *_nobody(last))
     brief = f"{_name(last)}, {iso(last.began_at)}: {which}"
     pictures = [moves_picture(entries)]
     if facts.change is not None and any(each.added or each.revoked for each in facts.change.members):
@@ -152,7 +152,7 @@ def _explain(facts: GroupFacts, entry: TimelineEntry) -> str:
 def _moves(of: Moves) -> str:
     between, given, lost = of
     words = ((between, "from member to member"), (given, "from nobody to a member"), (lost, "to nobody"))
-    return ", ".join(f"{number:,} {what}" for number, what in words if number) or "nothing"
+    return ", ".join(f"{number:,} {what}" for number, what in words if number)
 
 
 def _nobody(entry: TimelineEntry) -> Iterator[str]:
@@ -166,7 +166,6 @@ def _nobody(entry: TimelineEntry) -> Iterator[str]:
 
 def _pairs(facts: GroupFacts, entry: TimelineEntry) -> PageTable:
     """Build a row for each pair of members between which partitions moved, most first."""
-
     found = sorted(pairs(entry.moved).items(), key=lambda each: (-len(each[1]), each[0]))
     short = shortened(name for pair, _ in found for name in pair)
     rows = [(*(short[name] for name in pair), len(places), cut(spans(places), LONGEST_LIST)) for pair, places in found]
@@ -439,7 +438,7 @@ WHITE, DARK_RED = "#ffffff", "#8b0000"
 FIXED = {UNKNOWN: WHITE, NOBODY: BLACK, SEVERAL: DARK_RED, OTHERS: GREY}
 WORDS = {NOBODY: "nobody", SEVERAL: "several at once", OTHERS: "another member", UNKNOWN: "not known"}
 LETTERS = string.ascii_uppercase
-DARK = {BLUE, BLACK, DARK_RED, GREEN}
+DARK = {BLUE, BLACK, DARK_RED}
 LETTER_COLUMNS = 9
 """Columns that a letter needs."""
 MOST_LETTERS = 400
@@ -522,7 +521,6 @@ def _caption(of: OwnerMatrix) -> str:
 
 def size_picture(sizes: Sequence[Size], end: datetime) -> Drawing:
     """Draw members, assigned partitions, and the load of the most and the least loaded member, over time."""
-
     members, assigned, most, least = (
         [getattr(each, name) for each in sizes] for name in ("members", "assigned", "most", "least")
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LIBRARIES = ("matplotlib", "jinja2")
+LONG_LIST = re.compile(r":[\d,-]{20,}")  # of partitions: it breaks after a comma, else it would within a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +91,18 @@ def _require_libraries() -> None:
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    def shown(value: Any) -> Any:
-        """Escape a value as a table shows it; what is HTML already stays."""
-        return value if isinstance(value, Markup) else cell(value)
+    from markupsafe import Markup, escape
 
     environment = Environment(
-        loader=PackageLoader("groupledger.report.html"), autoescape=True, undefined=StrictUndefined, finalize=shown
+        loader=PackageLoader("groupledger.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=lambda value: value if isinstance(value, Markup) else cell(value),  # what is HTML already stays
     )
     environment.tests["link"] = lambda value: isinstance(value, Link)
+    environment.filters["in_pieces"] = lambda value: Markup(  # noqa: S704 - escaped before
+        LONG_LIST.sub(lambda found: found[0].replace(",", ",<wbr>"), escape(cell(value)))
+    )
     return environment
 
 
