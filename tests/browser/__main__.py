@@ -1,4 +1,4 @@
-"""`python -m tests.browser PAGE.html docs/report.png`: the picture of a page that the README shows, small."""
+"""`python -m tests.browser PAGE.html docs/report.png`: the picture of a page that the docs begin with, small."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from PIL import Image
 
 from tests.browser.chromium import look
 
-WIDTH, HEIGHT = 1150, 1830
-SHOWN, COLOURS = 800, 128
+WIDTH, HEIGHT = 1150, 1990
+SHOWN, COLOURS = 800, 200
 """Width in the README, and colours of the palette."""
 
 
