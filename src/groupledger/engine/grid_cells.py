@@ -7,6 +7,7 @@ to ask (share and Streams groups, other protocol types) and empty ones are no ro
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,11 @@ OUTPUT = StructType(
     ]
 )
 SCHEMA = to_arrow_schema(OUTPUT)
+CLUSTERS, RACKS, TOPICS = "clusters", "racks", "topics"
+NAMES = StructType([StructField(name, ArrayType(StringType())) for name in (CLUSTERS, RACKS, TOPICS)])
+"""The clusters of a bucket's groups, the racks of their members, and the topics that these subscribe to."""
+MOST_NAMED = 10
+"""So many known names a message has, if none is like the one that it got."""
 _AFTER = "+"
 """Behind the id of a snapshot: the state after the change."""
 _RECORDED = "recorded"
@@ -115,6 +121,42 @@ class Grid:
                 computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
                 who = _who(decoded, computed.assignments(), before, after) if self.members else None
                 yield _rows(at * len(self.changes) + number, decoded, computed.rebalances(), who)
+
+
+def names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what changes may name, by `NAMES`, once a bucket."""
+    for bucket in buckets_of(list(batches)):
+        groups, members, _ = _asked(parts_of(bucket))
+        topics = [pc.list_flatten(column(*each)) for each in ((groups, c.SHARED_TOPICS), (members, c.TOPICS))]
+        found = column(groups, c.CLUSTER_ID), column(members, c.RACK_ID), pa.chunked_array(topics)
+        lists = [pa.array([pc.unique(each).to_pylist()], pa.list_(pa.string())) for each in found]
+        yield pa.record_batch(lists, names=NAMES.names)
+
+
+def require_known(changes: Sequence[ChangeSettings], found: pa.Table, catalogue: TopicCatalogue) -> None:
+    """Refuse a topic or a rack that none of the groups knows; `found` has their `names`. Of no groups, ask nothing.
+
+    A topic that members are to subscribe to may also be one that is listed in a cluster of these groups.
+    Raises Fault: UNKNOWN_TOPIC, UNKNOWN_RACK.
+    """
+    clusters, racks, topics = ({*pc.list_flatten(found[name]).drop_null().to_pylist()} for name in NAMES.names)
+    here = pc.is_in(catalogue.table[c.CLUSTER_ID], value_set=pa.array(clusters, pa.string()))
+    more = {*catalogue.table.filter(here)[c.TOPIC].to_pylist()}
+    nobody = "which no member of these groups subscribes to"
+    for index, change in enumerate(changes if clusters else ()):
+        for name, code, known, why in (
+            ("lost_rack", "UNKNOWN_RACK", racks, "in which no member of these groups is"),
+            ("topic", "UNKNOWN_TOPIC", topics.union(filter(None, [change.subscribe])), nobody),
+            ("subscribe", "UNKNOWN_TOPIC", topics | more, "which no listing of topics has"),
+            ("unsubscribe", "UNKNOWN_TOPIC", topics, nobody),
+        ):
+            got, some = getattr(change, name), sorted(known)
+            if got is not None and got not in known:
+                near = difflib.get_close_matches(got, some, n=3)
+                hint = (
+                    f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(some[:MOST_NAMED]) or 'none'}"
+                )
+                raise Fault(code, f"changes.{index}.{name} is {got!r}, {why}; {hint}")
 
 
 def _asked(parts: Parts) -> Parts:

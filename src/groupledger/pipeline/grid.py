@@ -72,7 +72,7 @@ def grid(
     """Compute every cell over the groups asked for (`groups` may have * and ?), write the rows as Parquet to `output`.
 
     Raises Fault: as `sinks.ledger_tables.check`; GRID_EMPTY where no group has members and an assignor to ask;
-    OUTPUT_EXISTS where `output` is there already.
+    UNKNOWN_TOPIC, UNKNOWN_RACK for a name that changes nothing; OUTPUT_EXISTS where `output` is there already.
     """
     location = LedgerLocation.of(config.ledger)
     with engine_errors_as_faults(location):
@@ -133,8 +133,12 @@ def _rows(
         topics=catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits),
         attributes=False,
     )
+    rows = repartition_by_id(rows, buckets, r.BUCKET)
+    if any(each.lost_rack or each.topic or each.subscribe or each.unsubscribe for each in settings.changes):
+        known = rows.mapInArrow(engine.names, engine.NAMES).toArrow()
+        engine.require_known(settings.changes, known, calculation.catalogue)
     call = engine.Grid(settings.assignors, settings.changes, calculation, members=members_too).call()
-    return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(call, engine.OUTPUT)
+    return rows.mapInArrow(call, engine.OUTPUT)
 
 
 def _sums() -> list[Column]:
