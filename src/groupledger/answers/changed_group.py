@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -29,7 +30,7 @@ from groupledger.core.rebalance.registry import (
 from groupledger.core.scenarios.group_change import SERVER, count_after, in_turn, new_ids, scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
 
@@ -114,25 +115,30 @@ def what_if(
     cluster: str | None = None,
     *,
     members: int = 0,
-    without: Sequence[str] = (),
-    partitions: Mapping[str, str | int] | None = None,
+    without: Sequence[str] | str = (),
+    partitions: Mapping[str, str] | None = None,
     assignor: str | None = None,
     generation: int | None = None,
     at: datetime | None = None,
 ) -> WhatIf:
     """Recompute a state of the group: with `members` more or (below 0) fewer, `without` some by id.
 
-    `partitions`: topics with more partitions, `+10` or 10 for ten more, `x2` for twice as many. The state is that of a
+    `partitions`: topics with more partitions, `+10` for ten more, `x2` for twice as many. The state is that of a
     generation or group epoch, or the one in force at a time; default: the last one that has members.
     New members are called `new-1`, ...; each subscribes, and is placed, like one of the group's in turn. Of those there
     are, the last in the order of the record go first. The assignor is the recorded one, or any that `groupledger solve`
     knows.
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, UNKNOWN_GENERATION, UNKNOWN_MEMBER, NO_MEMBERS,
-    NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
+    NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, USAGE, and what
     `core.scenarios.solving.targets` does.
     """
     from groupledger.core.scenarios.solving import order_decides, targets_after_joins
 
+    if not isinstance(members, int):
+        raise Fault("USAGE", f"members is {members!r}; expected a whole number, such as 3 (join) or -2 (leave)")
+    if not isinstance(partitions or {}, Mapping):
+        raise Fault("USAGE", f"partitions is {partitions!r}; expected a change by topic, such as {{'orders': '+10'}}")
+    without = [without] if isinstance(without, str) else without
     cluster = cluster_of(reader, group_id, cluster)
     side, known, notes = _state(reader, cluster, group_id, generation, at)
     every = sorted(side.topics)
@@ -232,14 +238,13 @@ def _changes(found: _Settled, joined: int, gone: int, recorded: str | None) -> I
         yield f"{found.assignor} assigns" + (f" instead of {recorded}" if recorded is not None else "")
 
 
-def _counts(topics: Mapping[str, _Topic], partitions: Mapping[str, str | int]) -> dict[str, int]:
+def _counts(topics: Mapping[str, _Topic], partitions: Mapping[str, str]) -> dict[str, int]:
     """Return the number of partitions of each topic after the change."""
     unknown = next((topic for topic in partitions if topic not in topics), None)
     if unknown is not None:
         raise Fault("UNKNOWN_TOPIC", f"no member subscribes to topic {unknown!r}; {expected_one_of(unknown, topics)}")
-    changes = {topic: f"{each:+}" if isinstance(each, int) else each for topic, each in partitions.items()}
     return {topic: each.shown for topic, each in topics.items()} | {
-        topic: count_after(change, topics[topic].shown) for topic, change in changes.items()
+        topic: count_after(topic, change, topics[topic].shown) for topic, change in partitions.items()
     }
 
 

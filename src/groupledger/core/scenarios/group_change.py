@@ -35,11 +35,11 @@ def in_turn(members: Sequence[T], number: int) -> list[T]:
     return [members[at % len(members)] for at in range(number)]
 
 
-def count_after(change: str, count: int) -> int:
+def count_after(topic: str, change: object, count: int) -> int:
     """Return the partitions of a topic that had `count`, after a change of the form MORE_PARTITIONS."""
-    if re.fullmatch(MORE_PARTITIONS, change) is None:
-        message = f"partitions change by +3 (three more) or x2 (twice as many); got {change!r}"
-        raise Fault("BAD_PARTITIONS", message)
+    if not isinstance(change, str) or re.fullmatch(MORE_PARTITIONS, change) is None:
+        expected = "expected '+3' (three more) or 'x2' (twice as many)"
+        raise Fault("BAD_PARTITIONS", f"partitions of {topic} is {change!r}; {expected}")
     number = int(change[1:])
     return min(count * number if change[0] == "x" else count + number, MOST)
 
