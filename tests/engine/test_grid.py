@@ -200,23 +200,23 @@ NOBODY = "which no member of these groups subscribes to"
         (
             {"lost_rack": "r2"},
             "UNKNOWN_RACK",
-            "lost_rack is 'r2', in which no member of these groups is; known: r1",
+            "lost_rack is 'r2', in which no member of these groups is; expected one of r1",
         ),
         ({"unsubscribe": "t"}, None, None),
-        ({"unsubscribe": "listed"}, "UNKNOWN_TOPIC", f"unsubscribe is 'listed', {NOBODY}; known: t"),
+        ({"unsubscribe": "listed"}, "UNKNOWN_TOPIC", f"unsubscribe is 'listed', {NOBODY}; expected one of t"),
         ({"subscribe": "listed"}, None, None),
         (
             {"subscribe": "list"},
             "UNKNOWN_TOPIC",
-            "subscribe is 'list', which no listing of topics has; did you mean listed?",
+            "subscribe is 'list', which no listing of topics has; did you mean listed? expected one of listed, t",
         ),
         (
             {"subscribe": "else"},
             "UNKNOWN_TOPIC",
-            "subscribe is 'else', which no listing of topics has; did you mean listed?",
+            "subscribe is 'else', which no listing of topics has; did you mean listed? expected one of listed, t",
         ),
         ({"partitions": "x2", "topic": "t"}, None, None),
-        ({"partitions": "x2", "topic": "shared"}, "UNKNOWN_TOPIC", f"topic is 'shared', {NOBODY}; known: t"),
+        ({"partitions": "x2", "topic": "shared"}, "UNKNOWN_TOPIC", f"topic is 'shared', {NOBODY}; expected one of t"),
         ({"partitions": "x2", "topic": "listed", "subscribe": "listed"}, None, None),
     ],
 )

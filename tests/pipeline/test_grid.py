@@ -97,8 +97,16 @@ def places(found):
         (["nobody*"], GRID, "GRID_EMPTY"),
         ([], "assignors: [stikcy]", "did you mean sticky"),
         ([], "changes: [{members: many}]", "changes.0.members"),
-        ([], "changes: [{}, {lost_rack: nope}]", "is 'nope', in which no member of these groups is; known: none [UNK"),
-        ([], "changes: [{subscribe: clcks}]", "which no listing of topics has; did you mean clicks? [UNKNOWN_TOPIC]"),
+        (
+            [],
+            "changes: [{}, {lost_rack: nope}]",
+            "is 'nope', in which no member of these groups is; none is known [UNK",
+        ),
+        (
+            [],
+            "changes: [{subscribe: clcks}]",
+            "which no listing of topics has; did you mean clicks? expected one of cli",
+        ),
         (["nobody*"], "changes: [{subscribe: clcks}]", "GRID_EMPTY"),
     ],
 )

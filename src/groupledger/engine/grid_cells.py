@@ -7,7 +7,6 @@ to ask (share and Streams groups, other protocol types) and empty ones are no ro
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -21,14 +20,13 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.rebalance.computation import rebalance
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
 from groupledger.core.scenarios.solving import targets_after_joins
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed
-from groupledger.engine.bucket_rows import SCHEMA as CATALOGUE
 from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of
 from groupledger.engine.group_arrays import (
@@ -79,8 +77,6 @@ SCHEMA = to_arrow_schema(OUTPUT)
 CLUSTERS, RACKS, TOPICS = "clusters", "racks", "topics"
 NAMES = StructType([StructField(name, ArrayType(StringType())) for name in (CLUSTERS, RACKS, TOPICS)])
 """The clusters of a bucket's groups, the racks of their members, and the topics that these subscribe to."""
-MOST_NAMED = 10
-"""So many known names a message has, if none is like the one that it got."""
 _AFTER = "+"
 """Behind the id of a snapshot: the state after the change."""
 _RECORDED = "recorded"
@@ -150,13 +146,10 @@ def require_known(changes: Sequence[ChangeSettings], found: pa.Table, catalogue:
             ("subscribe", "UNKNOWN_TOPIC", topics | more, "which no listing of topics has"),
             ("unsubscribe", "UNKNOWN_TOPIC", topics, nobody),
         ):
-            got, some = getattr(change, name), sorted(known)
+            got = getattr(change, name)
             if got is not None and got not in known:
-                near = difflib.get_close_matches(got, some, n=3)
-                hint = (
-                    f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(some[:MOST_NAMED]) or 'none'}"
-                )
-                raise Fault(code, f"changes.{index}.{name} is {got!r}, {why}; {hint}")
+                expected = expected_one_of(got, sorted(known), 10)
+                raise Fault(code, f"changes.{index}.{name} is {got!r}, {why}; {expected}")
 
 
 def _asked(parts: Parts) -> Parts:
@@ -233,8 +226,7 @@ def _subscribed(groups: pa.Table, members: pa.Table, change: ChangeSettings) -> 
         return groups, members
 
     def renewed(lists: Column) -> Column:
-        found = [_topics_after(each, change) for each in lists.to_pylist()]
-        return pa.array(found, lists.type)
+        return pa.array([_topics_after(each, change) for each in lists.to_pylist()], lists.type)
 
     groups = _with(groups, c.SHARED_TOPICS, renewed(column(groups, c.SHARED_TOPICS)))
     return groups, _with(members, c.TOPICS, renewed(column(members, c.TOPICS)))
@@ -258,19 +250,9 @@ def _topics(catalogue: TopicCatalogue, change: ChangeSettings) -> TopicCatalogue
     more = pc.multiply(counts, number) if change.partitions.startswith("x") else pc.add(counts, number)
     more = pc.min_element_wise(more, np.iinfo(np.int32).max, skip_nulls=False).cast(pa.int32())
     meant = pa.repeat(True, len(rows)) if change.topic is None else pc.equal(rows.column(c.TOPIC), change.topic)
-    rows = rows.set_column(
-        rows.schema.get_field_index(c.PARTITION_COUNT),
-        CATALOGUE.field(c.PARTITION_COUNT),
-        pc.if_else(meant, more, rows.column(c.PARTITION_COUNT)),
-    )
-    nowhere = pa.nulls(len(rows), CATALOGUE.field(c.RACKS).type)
-    return TopicCatalogue(
-        rows.set_column(
-            rows.schema.get_field_index(c.RACKS),
-            CATALOGUE.field(c.RACKS),
-            pc.if_else(meant, nowhere, rows.column(c.RACKS).combine_chunks()),
-        )
-    )
+    rows = _with(rows, c.PARTITION_COUNT, pc.if_else(meant, more, rows.column(c.PARTITION_COUNT)))
+    racks = rows.column(c.RACKS).combine_chunks()
+    return TopicCatalogue(_with(rows, c.RACKS, pc.if_else(meant, pa.nulls(len(rows), racks.type), racks)))
 
 
 def _with(table: pa.Table, name: str, values: Column) -> pa.Table:

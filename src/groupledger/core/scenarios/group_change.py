@@ -52,8 +52,8 @@ def scenario(
 ) -> dict[str, Any]:
     """Return the group as `core.scenarios.solving` takes it; a coordinator starts from the targets that it gave last.
 
-    `topics`: id and partitions by name. `members`: rows of facts, each with its topics. `racks`: of replicas, by topic;
-    None: no member has one. Raises Fault: TOPIC_NOT_LISTED for a topic without an id, which a coordinator goes by.
+    `topics`: id and partitions by name. `members`: rows of facts with their topics, user data in base64. `racks`: by
+    topic; None: no member has one. Raises Fault: TOPIC_NOT_LISTED for a topic without an id, if a coordinator assigns.
     """
     serverside = assignor.startswith(SERVER)
     unnamed = next((topic for topic, (topic_id, _) in sorted(topics.items()) if serverside and topic_id is None), None)
@@ -69,7 +69,7 @@ def scenario(
         has = [[topic, number] for topic, number in pairs if number < topics[topic][1]]
         member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": list(subscribed)}
         member["rack"] = None if racks is None else row["rack_id"]
-        claim = {"owned": has, "generation": None if wire is None else 0}
+        claim = {"owned": has, "generation": None if wire is None else 0, "user_data": row.get("user_data")}
         found.append(member | ({"assigned": has} if serverside else claim))
     counts = {t: {"id": each[0], "partitions": each[1]} if serverside else each[1] for t, each in topics.items()}
     return {"id": None, "assignor": assignor, "topics": counts, "members": found, "racks": racks or None}
