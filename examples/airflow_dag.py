@@ -1,7 +1,9 @@
 """An Airflow DAG that ingests a cluster's new records every 15 minutes and then judges its rebalances.
 
 Settings are Airflow variables: `groupledger_config` (path of the YAML file), `groupledger_command` (default
-`groupledger`). To use spark-submit instead of a local session, set the command to one that submits `jobs/*.py`.
+`groupledger`). To use spark-submit instead of a local session, set the command to
+`spark-submit [options] PATH`, with the path that `groupledger job-file` prints. A worker needs the package, and Java 17
+for the local session.
 
 Airflow's own Spark operator treats every non-zero exit code as a failure and retries it. This DAG retries only what a
 retry can fix: 5 is retried, 3 and 4 are committed runs that somebody has to look at, 2 is an error in the setup.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 
-from groupledger.core.custom import (
+from groupledger.custom import (
     Answer,
     Group,
     Protocol,

@@ -14,6 +14,7 @@ def group(name, *states, **more):
     return history
 
 
+FAULTY = "tests.core.custom.faulty"
 UNIFORM = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
@@ -22,6 +23,8 @@ def ledger(written):
     several = group("several", "m a:0 | n a:1", shared_topics=None, subscribed_topics=["a", "b"])
     for row in several.rows["member_snapshots"]:
         row["topics"] = ["a"] if row["member_id"] == "m" else ["a", "b"]
+    lag = group("lag", "m a:0,1,2 | n")
+    lag.rows["member_snapshots"][0]["user_data"] = b'{"a": {"0": 9, "1": 2, "2": 2}}'
     racks = group("racks", "m a:0,1,2")
     racks.rows["member_snapshots"][0]["rack_id"] = "r1"
     coordinator = History("new", kind="consumer")
@@ -38,6 +41,7 @@ def ledger(written):
             group("unnamed", "m a:0", assignor=None),
             group("some", "m a:0 | n a:2"),
             several,
+            lag,
             racks,
             coordinator,
             share,
@@ -60,6 +64,9 @@ def ledger(written):
         ("keep", {"members": 1}, {"m": "0", "n": "1", "new-1": "2"}, 2, (3, 0, 1, 1)),
         ("new", {"members": 1}, {"m": "0,1", "new-1": "2"}, 1, (3, 3, 2, 1)),
         ("new", {"members": 1, "assignor": "kafka-python-range"}, {"m": "0,1", "new-1": "2"}, 1, (3, 3, 2, 1)),
+        ("pay", {"assignor": f"{FAULTY}:in_turns"}, {"m": "0,2", "n": "1"}, 2, (2, 1, 2, 1)),
+        ("pay", {"assignor": f"{FAULTY}:in_turns_in_steps"}, {"m": "0,2", "n": "1"}, 2, (2, 1, 2, 1)),
+        ("lag", {"assignor": "examples.lag_weighted:assign"}, {"m": "0", "n": "1,2"}, 2, (3, 0, 2, 1)),
     ],
 )
 def test_the_assignor_gives_the_group_its_partitions(ledger, group, asked, expected, moves, loads):
@@ -102,7 +109,7 @@ def test_what_was_assumed_is_said(ledger):
 
 def test_new_members_are_like_those_there_are_in_turn(ledger):
     """`several`: m subscribes to a alone, n to b too; so only every second new member may get b."""
-    found = what_if(ledger, "several", members=2, assignor="roundrobin", partitions={"b": 3})
+    found = what_if(ledger, "several", members=2, assignor="roundrobin", partitions={"b": "+3"})
     topics = {each.member_id: {topic for topic, _ in each.assigned} for each in found.members}
     assert topics == {"m": {"a"}, "n": {"a", "b"}, "new-1": {"a"}, "new-2": {"b"}}
 
@@ -113,6 +120,15 @@ def test_new_members_are_like_those_there_are_in_turn(ledger):
         ("pay", {}, "pay (cluster dev), if nothing changes", 3, (3, 3), (0, 0)),
         ("pay", {"members": 1}, "pay (cluster dev), if 1 member joins", 3, (3, 3), (0, 0)),
         ("pay", {"members": -1}, "pay (cluster dev), if 1 member leaves", 2, (3, 3), (0, 0)),
+        *(
+            (
+                "pay",
+                {"assignor": f"{FAULTY}:{name}"},
+                f"pay (cluster dev), if {FAULTY}:{name} assigns instead of range",
+                *cost,
+            )
+            for name, *cost in (("in_turns", 3, (3, 3), (0, 0)), ("in_turns_in_steps", 2, (3, 3), (0, 0)))
+        ),
         ("keep", {"members": 1}, "keep (cluster dev), if 1 member joins", 2, (3, 3), (0, 0)),
         ("new", {"members": 1}, "new (cluster dev), if 1 member joins", 1, (3, 3), (0, 0)),
         ("some", {}, "some (cluster dev), if nothing changes", 2, (3, 3), (1, 0)),
@@ -140,7 +156,7 @@ def test_it_says_what_changes_and_what_it_costs(ledger, group, asked, title, giv
     assert (found.unassigned_before, found.unassigned) == unassigned
 
 
-@pytest.mark.parametrize("more", ["+2", 2, "x2"])
+@pytest.mark.parametrize("more", ["+2", "x2"])
 def test_partitions_are_added_to_those_there_are(ledger, more):
     found = what_if(ledger, "pay", partitions={"a": more})
     assert found.partitions == (6 if more == "x2" else 5)
@@ -157,7 +173,7 @@ def test_racks_of_replicas_count_where_the_listing_has_them(written):
     found = what_if(ledger, "near")
     assert [[number for _, number in each.assigned] for each in found.members] == [[2, 3], [0, 1]]
     assert found.notes == ()
-    more = what_if(ledger, "near", partitions={"a": 2})
+    more = what_if(ledger, "near", partitions={"a": "+2"})
     assert [[number for _, number in each.assigned] for each in more.members] == [[0, 1, 2], [3, 4, 5]]
     assert more.notes == ("members name racks: those of replicas are not known",)
 
@@ -204,21 +220,35 @@ def test_a_state_may_be_named(ledger):
             "UNKNOWN_ASSIGNOR",
             "assignor is 'ranje'; did you mean range? expected one of range",
         ),
-        ("pay", {"partitions": {"b": 1}}, "UNKNOWN_TOPIC", "no member subscribes to topic 'b'; expected one of a"),
+        ("pay", {"partitions": {"b": "+1"}}, "UNKNOWN_TOPIC", "no member subscribes to topic 'b'; expected one of a"),
         (
             "pay",
-            {"partitions": {"a": -1}},
+            {"partitions": {"a": 10}},
             "BAD_PARTITIONS",
-            "partitions change by +3 (three more) or x2 (twice as man",
+            "partitions of a is 10; expected '+3' (three more) or 'x2'",
         ),
-        ("pay", {"partitions": {"a": "10"}}, "BAD_PARTITIONS", "partitions change by +3 (three more) or x2 (twice as"),
+        ("pay", {"partitions": {"a": "10"}}, "BAD_PARTITIONS", "partitions of a is '10'; expected '+3' (three more) o"),
+        ("pay", {"partitions": "a=+1"}, "USAGE", "partitions is 'a=+1'; expected a change by topic, such as {'orders'"),
+        ("pay", {"members": "+3"}, "USAGE", "members is '+3'; expected a whole number, such as 3 (join) or -2 (leave)"),
+        ("pay", {"without": "nobody"}, "UNKNOWN_MEMBER", "no member 'nobody' in this state; expected one of m, n"),
         (
             "pay",
             {"assignor": "server-sticky"},
             "UNKNOWN_ASSIGNOR",
             "assignor is 'server-sticky'; expected one of server-unif",
         ),
-        ("pay", {"assignor": "a:b"}, "UNKNOWN_ASSIGNOR", "a:b is a custom assignor, which a grid computes: what-if"),
+        (
+            "pay",
+            {"assignor": "nosuch:b"},
+            "ASSIGNOR_NOT_FOUND",
+            "cannot import nosuch:b: ModuleNotFoundError: No module",
+        ),
+        (
+            "pay",
+            {"assignor": f"{FAULTY}:raises"},
+            "ASSIGNOR_FAILS",
+            f"{FAULTY}:raises fails on this group: ASSIGNOR_RA",
+        ),
         ("several", {"assignor": "uniform"}, "TOPIC_NOT_LISTED", "no topic listing has the id of b, by which server-"),
         ("unnamed", {}, "NOT_COMPUTED", "log/dev/unnamed/1 names no assignor: name the one to compute"),
         ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; known: pay"),

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from groupledger.cli import main
@@ -141,3 +144,18 @@ def test_json_has_the_same_numbers(place):
     told = json.loads(run(place, "--json", "--group", "pay"))
     assert (told["status"], told["command"], told["file"]) == ("done", "openmetrics", None)
     assert told["gauges"]["groups"][0]["rebalances"] == 3
+
+
+def test_the_alerting_rules_of_the_example_go_by_samples_that_there_are_and_are_those_of_the_page(place):
+    root = Path(__file__).parents[2]
+    text = (root / "examples/prometheus_rules.yml").read_text(encoding="utf-8")
+    page = (root / "docs/guides/use/alerts-prometheus-cron.md").read_text(encoding="utf-8")
+    (group,) = yaml.safe_load(text)["groups"]
+    assert [each["alert"] for each in group["rules"]] == [
+        *("PartitionsWithoutOwner", "AssignmentBroken", "GroupEmpty", "LedgerBehind")
+    ]
+    samples = set(re.findall(r"^(groupledger_\w+)", run(place), re.MULTILINE))
+    for rule in group["rules"]:
+        assert set(re.findall(r"groupledger_\w+", rule["expr"])) <= samples
+        assert rule["expr"] in page
+        assert {*rule} <= {"alert", "expr", "for", "labels", "annotations"}

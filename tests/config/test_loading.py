@@ -154,7 +154,7 @@ def test_a_later_source_is_appended_and_an_earlier_one_changed():
 def test_a_bad_value_is_named(text, key, says):
     with pytest.raises(ConfigFault) as raised:
         parse(text, "conf/a.yaml")
-    assert raised.value.code == "CONFIG_INVALID"
+    assert raised.value.code == ("UNKNOWN_ASSIGNOR" if key == "assign.assignor" else "CONFIG_INVALID")
     assert raised.value.message.startswith(f"conf/a.yaml: {key} ")
     assert says in raised.value.message
     assert "\n" not in raised.value.message

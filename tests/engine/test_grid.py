@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from groupledger.config.loading import ChangeSettings
+from groupledger.core.faults import Fault
 from groupledger.core.scenarios.solving import solve
-from groupledger.engine.grid_cells import CELL, HAD, WHO, WOULD_HAVE, Grid
+from groupledger.engine.grid_cells import CELL, HAD, WHO, WOULD_HAVE, Grid, names, require_known
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, catalogue, group_row, member_row, table, topic_row, wire
 
@@ -178,6 +180,57 @@ def test_a_cell_says_who_has_what():
         {"member_id": "m", HAD: of([0, 1]), WOULD_HAVE: None},
     ]
     assert [row[WHO] for row in cells(rows, ChangeSettings())] == [None, None]
+
+
+ROWS = [
+    group_row("g/0", assignor="range", shared_topics=["t"]),
+    member_row("g/0", 0, "m", rack_id="r1", recorded=[]),
+    *(topic_row("g/0", topic, 1) for topic in ("t", "listed")),
+    group_row("share/0", group_type="share", protocol_type=None, chosen=None, snapshot_kind="fold"),
+    member_row("share/0", 0, "A", topics=["shared"], rack_id="r2", recorded=[]),
+    topic_row("share/0", "else", 1) | {c.CLUSTER_ID: "elsewhere"},
+]
+NOBODY = "which no member of these groups subscribes to"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        ({"lost_rack": "r1"}, None, None),
+        (
+            {"lost_rack": "r2"},
+            "UNKNOWN_RACK",
+            "lost_rack is 'r2', in which no member of these groups is; expected one of r1",
+        ),
+        ({"unsubscribe": "t"}, None, None),
+        ({"unsubscribe": "listed"}, "UNKNOWN_TOPIC", f"unsubscribe is 'listed', {NOBODY}; expected one of t"),
+        ({"subscribe": "listed"}, None, None),
+        (
+            {"subscribe": "list"},
+            "UNKNOWN_TOPIC",
+            "subscribe is 'list', which no listing of topics has; did you mean listed? expected one of listed, t",
+        ),
+        (
+            {"subscribe": "else"},
+            "UNKNOWN_TOPIC",
+            "subscribe is 'else', which no listing of topics has; did you mean listed? expected one of listed, t",
+        ),
+        ({"partitions": "x2", "topic": "t"}, None, None),
+        ({"partitions": "x2", "topic": "shared"}, "UNKNOWN_TOPIC", f"topic is 'shared', {NOBODY}; expected one of t"),
+        ({"partitions": "x2", "topic": "listed", "subscribe": "listed"}, None, None),
+    ],
+)
+def test_a_change_names_what_the_groups_know(change, code, said):
+    """Of a share group, which no grid has, no rack and no topic counts; of another cluster no listing."""
+    changes = (ChangeSettings(), ChangeSettings(**change))
+    found = pa.Table.from_batches(names(iter(table(ROWS).to_batches())))
+    if code is None:
+        require_known(changes, found, catalogue(ROWS))
+        return
+    with pytest.raises(Fault, match=re.escape(f"changes.1.{said}") + "$") as raised:
+        require_known(changes, found, catalogue(ROWS))
+    assert raised.value.code == code
+    require_known(changes, found.slice(0, 0), catalogue(ROWS))
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_what_if_shows_itself(ledger):
 
 
 def test_partitions_that_are_yet_to_be_made_lack_no_owner_before(ledger):
-    figure = ledger.group("pay").what_if(partitions={"a": 2}).plot().figure
+    figure = ledger.group("pay").what_if(partitions={"a": "+2"}).plot().figure
     nobody = [axes.collections[0].get_array()[-1].tolist() for axes in figure.axes]
     assert nobody == [[0, NOBODY, 0, 0, 0], [0] * 5]
 

@@ -23,6 +23,7 @@ assignors: [recorded, roundrobin]
 changes:
   - {}
   - members: 2
+  - {partitions: x2, topic: clicks}
   - {name: no members, members: -1000}
 """
 
@@ -54,7 +55,7 @@ def test_a_line_a_cell_and_a_row_a_group_and_cell(space):
     assert list(cells) == [
         (assignor, change)
         for assignor in ("recorded", "roundrobin")
-        for change in ("as it is", "members +2", "no members")
+        for change in ("as it is", "members +2", "partitions of clicks x2", "no members")
     ]
     assert told["groups"] == len({(row["cluster_id"], row["group_id"]) for row in rows}) > 0
     assert told["rows"] == len(rows) == told["groups"] * len(cells)
@@ -96,6 +97,17 @@ def places(found):
         (["nobody*"], GRID, "GRID_EMPTY"),
         ([], "assignors: [stikcy]", "did you mean sticky"),
         ([], "changes: [{members: many}]", "changes.0.members"),
+        (
+            [],
+            "changes: [{}, {lost_rack: nope}]",
+            "is 'nope', in which no member of these groups is; none is known [UNK",
+        ),
+        (
+            [],
+            "changes: [{subscribe: clcks}]",
+            "which no listing of topics has; did you mean clicks? expected one of cli",
+        ),
+        (["nobody*"], "changes: [{subscribe: clcks}]", "GRID_EMPTY"),
     ],
 )
 def test_what_cannot_be_is_one_line(space, arguments, grid, says):

@@ -59,7 +59,7 @@ def test_a_run_whose_facts_were_changed_comes_out_different(space):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["verify", "nowhere"], "UNKNOWN_RUN"), (["replay", "--assignor", "stikcy"], "CONFIG_INVALID")],
+    [(["verify", "nowhere"], "UNKNOWN_RUN"), (["replay", "--assignor", "stikcy"], "UNKNOWN_ASSIGNOR")],
 )
 def test_what_is_not_there_is_named(space, arguments, says):
     config = space.folder / "groupledger.yaml"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +15,7 @@ from groupledger.answers.queries import CLASSIC, CONSUMER, NamedPartition, Reade
 from groupledger.answers.queries import partitions as named_partitions
 from groupledger.answers.spoken import MOST_NAMED, numbered
 from groupledger.answers.states import Selection, States, cluster_of, select, states
+from groupledger.core.custom.assignor_names import CustomAssignor, find_all, may_be_custom
 from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.topic_partitions import change_order
@@ -29,7 +32,7 @@ from groupledger.core.rebalance.registry import (
 from groupledger.core.scenarios.group_change import SERVER, count_after, in_turn, new_ids, scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
 
@@ -114,25 +117,31 @@ def what_if(
     cluster: str | None = None,
     *,
     members: int = 0,
-    without: Sequence[str] = (),
-    partitions: Mapping[str, str | int] | None = None,
+    without: Sequence[str] | str = (),
+    partitions: Mapping[str, str] | None = None,
     assignor: str | None = None,
     generation: int | None = None,
     at: datetime | None = None,
 ) -> WhatIf:
     """Recompute a state of the group: with `members` more or (below 0) fewer, `without` some by id.
 
-    `partitions`: topics with more partitions, `+10` or 10 for ten more, `x2` for twice as many. The state is that of a
+    `partitions`: topics with more partitions, `+10` for ten more, `x2` for twice as many. The state is that of a
     generation or group epoch, or the one in force at a time; default: the last one that has members.
     New members are called `new-1`, ...; each subscribes, and is placed, like one of the group's in turn. Of those there
-    are, the last in the order of the record go first. The assignor is the recorded one, or any that `groupledger solve`
-    knows.
+    are, the last in the order of the record go first. The assignor is the recorded one, any that `groupledger solve`
+    knows, or a custom one.
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, UNKNOWN_GENERATION, UNKNOWN_MEMBER, NO_MEMBERS,
-    NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, and what
-    `core.scenarios.solving.targets` does.
+    NOT_COMPUTED, TOPIC_NOT_LISTED, NOT_KNOWN_YET, UNKNOWN_TOPIC, BAD_PARTITIONS, USAGE, ASSIGNOR_NOT_FOUND,
+    and what `core.scenarios.solving.targets` does.
     """
+    from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
     from groupledger.core.scenarios.solving import order_decides, targets_after_joins
 
+    if not isinstance(members, int):
+        raise Fault("USAGE", f"members is {members!r}; expected a whole number, such as 3 (join) or -2 (leave)")
+    if not isinstance(partitions or {}, Mapping):
+        raise Fault("USAGE", f"partitions is {partitions!r}; expected a change by topic, such as {{'orders': '+10'}}")
+    without = [without] if isinstance(without, str) else without
     cluster = cluster_of(reader, group_id, cluster)
     side, known, notes = _state(reader, cluster, group_id, generation, at)
     every = sorted(side.topics)
@@ -146,14 +155,18 @@ def what_if(
     topics = _topics(cluster, side, known)
     counts = _counts(topics, partitions or {})
     name = _chosen(side, assignor)
+    custom = find_all([name]) if name not in {*BY_NAME, *CLIENT_ASSIGNORS} and may_be_custom(name) else {}
     racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else None
+    if custom:
+        after, racks = _with_user_data(reader, cluster, side, after), {}
     listed = {topic: (each.topic_id, counts[topic]) for topic, each in topics.items()}
     group = scenario(name, listed, after, racks)
-    targets = targets_after_joins(group, len(new))
+    targets = targets_after_joins(group, len(new), custom)
     given = {member_id: tuple(sorted(has)) for member_id, has in targets.items()}
     said = *notes, *_assumed(side, stay or before, new, name), *_of_racks(after, name, racks), *_older(topics)
     said += (ORDER_DECIDES,) * order_decides(group, len(new))
-    return _compared(cluster, side, _Settled(group_id, name, before, after, topics, counts, given), said)
+    settled = _Settled(group_id, name, _protocol(name, custom), before, after, topics, counts, given)
+    return _compared(cluster, side, settled, said)
 
 
 ORDER_DECIDES = (
@@ -166,6 +179,7 @@ class _Settled(NamedTuple):
 
     group_id: str
     assignor: str
+    protocol: Protocol
     before: list[Record]
     after: list[Record]
     topics: Mapping[str, _Topic]
@@ -178,8 +192,10 @@ def _compared(cluster: str, side: Side, found: _Settled, notes: tuple[str, ...])
     members = tuple(_moves(found.before, found.after, found.given))
     stays = [each for each in members if each.stays]
     lost, got = (Counter(place for each in stays for place in getattr(each, name)) for name in ("revoked", "added"))
-    protocol = _protocol(found.assignor)
-    held, would = [len(_held(row)) for row in found.before], [len(each.assigned) for each in stays]
+    held, would = (
+        [len(named_partitions(row["recorded"])) for row in found.before],
+        [len(each.assigned) for each in stays],
+    )
     was = _subscribed(found.before, {topic: each.shown for topic, each in found.topics.items()})
     now = _subscribed(found.after, found.counts)
     ids = {row["member_id"] for row in found.before}
@@ -188,17 +204,17 @@ def _compared(cluster: str, side: Side, found: _Settled, notes: tuple[str, ...])
     recorded = _recorded(side)
     return WhatIf(
         *(cluster, found.group_id, side.snapshot_id, side.number, side.at),
-        *(recorded, found.assignor, protocol.name.lower()),
+        *(recorded, found.assignor, found.protocol.name.lower()),
         changes=tuple(_changes(found, len(joined), len(gone), recorded)),
         grown_from=tuple((t, each.shown) for t, each in found.topics.items() if found.counts[t] != each.shown),
         joined=joined,
         gone=gone,
         members=members,
         moves=(lost & got).total(),
-        given_up=lost.total() if protocol is Protocol.COOPERATIVE else sum(len(each.held) for each in stays),
+        given_up=lost.total() if found.protocol is Protocol.COOPERATIVE else sum(len(each.held) for each in stays),
         partitions_before=was,
         partitions=now,
-        unassigned_before=was - len({place for row in found.before for place in _held(row)}),
+        unassigned_before=was - len({place for row in found.before for place in named_partitions(row["recorded"])}),
         unassigned=now - len({place for each in stays for place in each.assigned}),
         most_before=max(held),
         least_before=min(held),
@@ -213,9 +229,9 @@ def _subscribed(members: Iterable[Record], counts: Mapping[str, int]) -> int:
     return sum(counts[topic] for topic in {topic for row in members for topic in row["topics"]} if topic in counts)
 
 
-def _protocol(assignor: str) -> Protocol:
+def _protocol(assignor: str, custom: Mapping[str, CustomAssignor]) -> Protocol:
     """Return how members rejoin: a coordinator (KIP-848) and cooperative assignors let them keep the rest."""
-    named = BY_NAME.get(assignor)
+    named = custom.get(assignor) or BY_NAME.get(assignor)
     keeps = assignor.startswith(SERVER) or COOPERATIVE_STICKY.name in assignor
     return Protocol.COOPERATIVE if keeps or (named is not None and named.cooperative) else Protocol.EAGER
 
@@ -232,14 +248,13 @@ def _changes(found: _Settled, joined: int, gone: int, recorded: str | None) -> I
         yield f"{found.assignor} assigns" + (f" instead of {recorded}" if recorded is not None else "")
 
 
-def _counts(topics: Mapping[str, _Topic], partitions: Mapping[str, str | int]) -> dict[str, int]:
+def _counts(topics: Mapping[str, _Topic], partitions: Mapping[str, str]) -> dict[str, int]:
     """Return the number of partitions of each topic after the change."""
     unknown = next((topic for topic in partitions if topic not in topics), None)
     if unknown is not None:
         raise Fault("UNKNOWN_TOPIC", f"no member subscribes to topic {unknown!r}; {expected_one_of(unknown, topics)}")
-    changes = {topic: f"{each:+}" if isinstance(each, int) else each for topic, each in partitions.items()}
     return {topic: each.shown for topic, each in topics.items()} | {
-        topic: count_after(change, topics[topic].shown) for topic, change in changes.items()
+        topic: count_after(topic, change, topics[topic].shown) for topic, change in partitions.items()
     }
 
 
@@ -281,8 +296,6 @@ def _chosen(side: Side, assignor: str | None) -> str:
     if name is None:
         raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names no assignor: name the one to compute (assignor)")
     name = called(name)
-    if ":" in name:
-        raise Fault("UNKNOWN_ASSIGNOR", f"{name} is a custom assignor, which a grid computes: what-if --grid FILE")
     if name.startswith(SERVER) and name.removeprefix(SERVER) not in BY_COORDINATOR:
         expected = expected_one_of(name, [f"{SERVER}{each}" for each in BY_COORDINATOR])
         raise Fault("UNKNOWN_ASSIGNOR", f"assignor is {name!r}; {expected}, or a client's (groupledger solve)")
@@ -305,6 +318,15 @@ def _joining(like: list[Record], taken: set[str], number: int) -> list[Record]:
     own = {"group_instance_id": None, "client_id": None, "host": None, "recorded": None, "target": None}
     models = in_turn(like, number)
     return [row | own | {"member_id": name} for row, name in zip(models, new_ids(number, taken), strict=True)]
+
+
+def _with_user_data(reader: Reader, cluster: str, side: Side, members: list[Record]) -> list[Record]:
+    """Add what members sent, which a custom assignor may read; new ones send nothing."""
+    condition, values = matching("t.", cluster_id=cluster, snapshot_id=side.snapshot_id)
+    said = "SELECT t.member_id, t.user_data FROM current_member_snapshots t WHERE t.user_data IS NOT NULL"
+    rows = records(reader, f"{said} AND {condition}", **values)
+    sent = {row["member_id"]: b64encode(row["user_data"]).decode() for row in rows}
+    return [row | {"user_data": sent.get(row["member_id"])} for row in members]
 
 
 def _assumed(side: Side, like: list[Record], new: list[Record], assignor: str) -> Iterator[str]:
@@ -379,10 +401,6 @@ def _older(topics: Mapping[str, _Topic]) -> Iterator[str]:
             yield f"{taken}: the listing of that time has {each.listed}"
 
 
-def _held(row: Record) -> tuple[NamedPartition, ...]:
-    return named_partitions(row["recorded"])
-
-
 def _moves(
     before: list[Record], after: list[Record], given: Mapping[str, tuple[NamedPartition, ...]]
 ) -> Iterator[MemberMove]:
@@ -391,4 +409,6 @@ def _moves(
     for row in [*after, *(each for each in before if each["member_id"] not in stay)]:
         name = row["member_id"]
         identity = (name, row["client_id"], row["group_instance_id"])
-        yield MemberMove(*identity, name in stay, _held(row), given.get(name, ()) if name in stay else ())
+        yield MemberMove(
+            *identity, name in stay, named_partitions(row["recorded"]), given.get(name, ()) if name in stay else ()
+        )

@@ -13,6 +13,7 @@ from groupledger.cli.exits import Exit
 from groupledger.cli.options import Job, takes
 from groupledger.cli.output import Output, plain
 from groupledger.cli.scripts import plain_entry
+from groupledger.core.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,5 +210,6 @@ def _print_journal(output: Output, journal: Sequence[Entry], wrong: Sequence[Ent
     output.table(("callback", "did", "well", "times"), [(*what, times) for what, times in sorted(counted.items())])
     output.title(f"What went wrong: {len(wrong)}")
     columns = ("member", "callback", "did", "partitions", "error")
-    rows = [tuple(plain[name] for name in columns) for plain in map(plain_entry, wrong[:limit])]
+    short = shortened(entry.member for entry in journal)
+    rows = [(short[entry.member], *(plain_entry(entry)[name] for name in columns[1:])) for entry in wrong[:limit]]
     output.table(columns, rows)

@@ -58,10 +58,10 @@ class KeyPlace(NamedTuple):
         """Return the place of one key or list entry below this one."""
         return self._replace(key=f"{self.key}.{name}" if self.key else str(name))
 
-    def fault(self, complaint: str) -> ConfigFault:
+    def fault(self, complaint: str, code: str = "CONFIG_INVALID") -> ConfigFault:
         """Return an error about this place; of the overrides it names those that touch the key."""
         place = " ".join([self.source, *(f"--set {_shown(each)}" for each in self.overrides if self._touched_by(each))])
-        return ConfigFault("CONFIG_INVALID", f"{place}: {self.key or 'the top level'} {complaint}")
+        return ConfigFault(code, f"{place}: {self.key or 'the top level'} {complaint}")
 
     def _touched_by(self, override: str) -> bool:
         name = f"{override.partition('=')[0].strip()}."
@@ -225,7 +225,8 @@ def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
         hint = f"did you mean {near[0]}? " if near else ""
         expected += " or null" if NoneType in kinds else ""
         quoting = _quoting(raw, rule) if str in kinds else ""
-        raise place.fault(f"is {place.shown(raw)}; {hint}expected {expected}{quoting}")
+        code = rule.code if rule else "CONFIG_INVALID"
+        raise place.fault(f"is {place.shown(raw)}; {hint}expected {expected}{quoting}", code)
     return raw
 
 
@@ -345,7 +346,11 @@ class ChangeSettings:
     name: str | None = key("What the cell is called; null: what is changed.", NOT_EMPTY, None)
     members: int = key(
         "Members that join, each like one of the group's in turn; of a negative number, the last so many leave.",
-        Rule("a whole number from -100000 to 10000", lambda value: -100_000 <= value <= 10_000),
+        Rule(
+            "a whole number from -100000 to 10000",
+            lambda value: -100_000 <= value <= 10_000,
+            read=lambda text: int(text) if re.fullmatch(r"\+\d+", text) else text,
+        ),
         0,
     )
     partitions: str | None = key(
@@ -382,38 +387,20 @@ class GridSettings:
     changes: tuple[ChangeSettings, ...] = key("What is changed, an entry a cell.", None, (ChangeSettings(),))
 
 
-class _Signed(int):
-    """A whole number that was written with a plus sign."""
-
-
 class _SignsKept(yaml.SafeLoader):
-    """YAML in which `+3` differs from `3`."""
+    """YAML in which `+3` differs from `3`: it is a text."""
 
 
-def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    value: int = loader.construct_yaml_int(node)
-    return _Signed(value) if node.value.startswith("+") else value
+def _whole(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Any:
+    return node.value if node.value.startswith("+") else loader.construct_yaml_int(node)
 
 
 _SignsKept.add_constructor("tag:yaml.org,2002:int", _whole)
 
 
-def _signed(raw: Any) -> Any:
-    """Return the tree with the partitions of changes as text where they have a sign, and other numbers plain."""
-    if isinstance(raw, list):
-        return [_signed(each) for each in raw]
-    if isinstance(raw, dict):
-        return {
-            name: f"+{value}" if name == "partitions" and isinstance(value, _Signed) else _signed(value)
-            for name, value in raw.items()
-        }
-    return int(raw) if isinstance(raw, _Signed) else raw
-
-
 def load_grid(path: Path) -> GridSettings:
     """Load the grid from a YAML file. Raises ConfigFault: CONFIG_MISSING, CONFIG_SYNTAX, CONFIG_INVALID."""
-    raw = _signed(tree_of(text_of(path), str(path), loader=_SignsKept))
-    place = KeyPlace(str(path))
+    raw, place = tree_of(text_of(path), str(path), loader=_SignsKept), KeyPlace(str(path))
     grid: GridSettings = section(GridSettings, raw, place)
     for name in ("assignors", "changes"):
         if not getattr(grid, name):

@@ -64,6 +64,7 @@ class Rule:
     allows: Callable[[Any], bool]
     names: tuple[str, ...] = ()  # where only these are allowed: a complaint names the nearest
     read: Callable[[Any], Any] = lambda value: value  # another form of the same value
+    code: str = "CONFIG_INVALID"
 
 
 def one_of(*names: str) -> Rule:
@@ -75,7 +76,8 @@ def an_assignor() -> Rule:
     """Allow one of ours, or a custom one; the command that runs it checks whether it can be imported."""
     own = "or module:function, or an entry point of groupledger.assignors"
     words = f"one of {', '.join(ASSIGNORS)}; {own}; {SOLVED_ALONE}"
-    return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), (*ASSIGNORS, *BY_CLASS), called)
+    names = *ASSIGNORS, *BY_CLASS
+    return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), names, called, "UNKNOWN_ASSIGNOR")
 
 
 def names_of(*names: str) -> Rule:

@@ -31,11 +31,12 @@ class Code(StrEnum):
         return member
 
 
-def expected_one_of(got: str, known: Iterable[str]) -> str:
+def expected_one_of(got: str, known: Iterable[str], most: int = 100) -> str:
     """Return what a message says is expected, after the names that look like the one it got."""
     names = list(known)
     near = ", ".join(difflib.get_close_matches(got, names, n=3))
-    return f"did you mean {near}? " * bool(near) + f"expected one of {', '.join(names)}"
+    some = f"expected one of {', '.join(names[:most])}{', ...' if len(names) > most else ''}"
+    return f"did you mean {near}? " * bool(near) + (some if names else "none is known")
 
 
 class Fault(Exception):

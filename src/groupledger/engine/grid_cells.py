@@ -20,14 +20,13 @@ from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, S
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.rebalance.computation import rebalance
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
 from groupledger.core.scenarios.solving import targets_after_joins
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed
-from groupledger.engine.bucket_rows import SCHEMA as CATALOGUE
 from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of
 from groupledger.engine.group_arrays import (
@@ -75,6 +74,9 @@ OUTPUT = StructType(
     ]
 )
 SCHEMA = to_arrow_schema(OUTPUT)
+CLUSTERS, RACKS, TOPICS = "clusters", "racks", "topics"
+NAMES = StructType([StructField(name, ArrayType(StringType())) for name in (CLUSTERS, RACKS, TOPICS)])
+"""The clusters of a bucket's groups, the racks of their members, and the topics that these subscribe to."""
 _AFTER = "+"
 """Behind the id of a snapshot: the state after the change."""
 _RECORDED = "recorded"
@@ -115,6 +117,39 @@ class Grid:
                 computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
                 who = _who(decoded, computed.assignments(), before, after) if self.members else None
                 yield _rows(at * len(self.changes) + number, decoded, computed.rebalances(), who)
+
+
+def names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what changes may name, by `NAMES`, once a bucket."""
+    for bucket in buckets_of(list(batches)):
+        groups, members, _ = _asked(parts_of(bucket))
+        topics = [pc.list_flatten(column(*each)) for each in ((groups, c.SHARED_TOPICS), (members, c.TOPICS))]
+        found = column(groups, c.CLUSTER_ID), column(members, c.RACK_ID), pa.chunked_array(topics)
+        lists = [pa.array([pc.unique(each).to_pylist()], pa.list_(pa.string())) for each in found]
+        yield pa.record_batch(lists, names=NAMES.names)
+
+
+def require_known(changes: Sequence[ChangeSettings], found: pa.Table, catalogue: TopicCatalogue) -> None:
+    """Refuse a topic or a rack that none of the groups knows; `found` has their `names`. Of no groups, ask nothing.
+
+    A topic that members are to subscribe to may also be one that is listed in a cluster of these groups.
+    Raises Fault: UNKNOWN_TOPIC, UNKNOWN_RACK.
+    """
+    clusters, racks, topics = ({*pc.list_flatten(found[name]).drop_null().to_pylist()} for name in NAMES.names)
+    here = pc.is_in(catalogue.table[c.CLUSTER_ID], value_set=pa.array(clusters, pa.string()))
+    more = {*catalogue.table.filter(here)[c.TOPIC].to_pylist()}
+    nobody = "which no member of these groups subscribes to"
+    for index, change in enumerate(changes if clusters else ()):
+        for name, code, known, why in (
+            ("lost_rack", "UNKNOWN_RACK", racks, "in which no member of these groups is"),
+            ("topic", "UNKNOWN_TOPIC", topics.union(filter(None, [change.subscribe])), nobody),
+            ("subscribe", "UNKNOWN_TOPIC", topics | more, "which no listing of topics has"),
+            ("unsubscribe", "UNKNOWN_TOPIC", topics, nobody),
+        ):
+            got = getattr(change, name)
+            if got is not None and got not in known:
+                expected = expected_one_of(got, sorted(known), 10)
+                raise Fault(code, f"changes.{index}.{name} is {got!r}, {why}; {expected}")
 
 
 def _asked(parts: Parts) -> Parts:
@@ -191,8 +226,7 @@ def _subscribed(groups: pa.Table, members: pa.Table, change: ChangeSettings) -> 
         return groups, members
 
     def renewed(lists: Column) -> Column:
-        found = [_topics_after(each, change) for each in lists.to_pylist()]
-        return pa.array(found, lists.type)
+        return pa.array([_topics_after(each, change) for each in lists.to_pylist()], lists.type)
 
     groups = _with(groups, c.SHARED_TOPICS, renewed(column(groups, c.SHARED_TOPICS)))
     return groups, _with(members, c.TOPICS, renewed(column(members, c.TOPICS)))
@@ -216,19 +250,9 @@ def _topics(catalogue: TopicCatalogue, change: ChangeSettings) -> TopicCatalogue
     more = pc.multiply(counts, number) if change.partitions.startswith("x") else pc.add(counts, number)
     more = pc.min_element_wise(more, np.iinfo(np.int32).max, skip_nulls=False).cast(pa.int32())
     meant = pa.repeat(True, len(rows)) if change.topic is None else pc.equal(rows.column(c.TOPIC), change.topic)
-    rows = rows.set_column(
-        rows.schema.get_field_index(c.PARTITION_COUNT),
-        CATALOGUE.field(c.PARTITION_COUNT),
-        pc.if_else(meant, more, rows.column(c.PARTITION_COUNT)),
-    )
-    nowhere = pa.nulls(len(rows), CATALOGUE.field(c.RACKS).type)
-    return TopicCatalogue(
-        rows.set_column(
-            rows.schema.get_field_index(c.RACKS),
-            CATALOGUE.field(c.RACKS),
-            pc.if_else(meant, nowhere, rows.column(c.RACKS).combine_chunks()),
-        )
-    )
+    rows = _with(rows, c.PARTITION_COUNT, pc.if_else(meant, more, rows.column(c.PARTITION_COUNT)))
+    racks = rows.column(c.RACKS).combine_chunks()
+    return TopicCatalogue(_with(rows, c.RACKS, pc.if_else(meant, pa.nulls(len(rows), racks.type), racks)))
 
 
 def _with(table: pa.Table, name: str, values: Column) -> pa.Table:

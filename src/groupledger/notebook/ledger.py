@@ -519,11 +519,11 @@ class LedgerGroup:
     def what_if(
         self,
         members: int = 0,
-        without: Sequence[str] = (),
+        without: Sequence[str] | str = (),
         assignor: str | None = None,
         generation: int | None = None,
         *,
-        partitions: Mapping[str, str | int] | None = None,
+        partitions: Mapping[str, str] | None = None,
         at: When | None = None,
     ) -> replies.PlottedReply[WhatIf]:
         """Compute a state (default: the last with members) with other members, partitions or another assignor.

@@ -22,7 +22,7 @@ class AssignorInfo(NamedTuple):
     library: str | None  # whose assignor it is; None: no library ships it
     cooperative: bool | None  # members keep what they own while they rejoin; None: a coordinator or a library decides
     java_class: str | None
-    anywhere: bool  # in `assign`, `simulate` and what-ifs; False: in `solve` alone
+    anywhere: bool  # in `assign`, `simulate`, `replay`, grids; False: in `solve`, and the what-if of one group
 
 
 def assignors() -> list[AssignorInfo]:

@@ -72,7 +72,7 @@ def grid(
     """Compute every cell over the groups asked for (`groups` may have * and ?), write the rows as Parquet to `output`.
 
     Raises Fault: as `sinks.ledger_tables.check`; GRID_EMPTY where no group has members and an assignor to ask;
-    OUTPUT_EXISTS where `output` is there already.
+    UNKNOWN_TOPIC, UNKNOWN_RACK for a name that changes nothing; OUTPUT_EXISTS where `output` is there already.
     """
     location = LedgerLocation.of(config.ledger)
     with engine_errors_as_faults(location):
@@ -84,18 +84,15 @@ def grid(
                 what = "no group of consumers that was asked for has members in its last state"
                 raise Fault("GRID_EMPTY", f"{what}: `groupledger show` lists groups and their states")
             if output is not None:
-                _write(_named_cells(rows, settings), output)
+                _write(rows, settings, output)
         finally:
             rows.unpersist()
     names = GridCell.__slots__[2:]
     # a cell that no row is of has no groups left: all their members are gone
     sums = ([int(found.get(number, {}).get(name) or 0) for name in names] for number in count())
     cells = tuple(GridCell(*cell, *numbers) for cell, numbers in zip(_cells(settings), sums, strict=False))
-    return GridAnswer(
-        groups=max(cell["rows"] for cell in found.values()),
-        rows=sum(cell["rows"] for cell in found.values()),
-        cells=cells,
-    )
+    sizes = [cell["rows"] for cell in found.values()]
+    return GridAnswer(groups=max(sizes), rows=sum(sizes), cells=cells)
 
 
 def _rows(
@@ -133,8 +130,12 @@ def _rows(
         topics=catalogue(current(spark, location, TOPIC_SNAPSHOTS, seen.commits), config.limits),
         attributes=False,
     )
+    rows = repartition_by_id(rows, buckets, r.BUCKET)
+    if any(each.lost_rack or each.topic or each.subscribe or each.unsubscribe for each in settings.changes):
+        known = rows.mapInArrow(engine.names, engine.NAMES).toArrow()
+        engine.require_known(settings.changes, known, calculation.catalogue)
     call = engine.Grid(settings.assignors, settings.changes, calculation, members=members_too).call()
-    return repartition_by_id(rows, buckets, r.BUCKET).mapInArrow(call, engine.OUTPUT)
+    return rows.mapInArrow(call, engine.OUTPUT)
 
 
 def _sums() -> list[Column]:
@@ -159,20 +160,15 @@ def _cells(settings: GridSettings) -> list[tuple[str, str]]:
     return [(assignor, change.words) for assignor in settings.assignors for change in settings.changes]
 
 
-def _named_cells(rows: DataFrame, settings: GridSettings) -> DataFrame:
-    """Add the words of their cell to the rows."""
-    assignors, changes = (F.array(*map(F.lit, words)) for words in zip(*_cells(settings), strict=True))
-    place = F.col(engine.CELL) + 1
-    return rows.select(
-        F.element_at(assignors, place).alias("asked_assignor"), F.element_at(changes, place).alias("change"), "*"
-    )
-
-
-def _write(rows: DataFrame, output: str) -> None:
+def _write(rows: DataFrame, settings: GridSettings, output: str) -> None:
+    """Write the rows, with the words of their cell."""
     from pyspark.errors import AnalysisException
 
+    assignors, changes = (F.array(*map(F.lit, words)) for words in zip(*_cells(settings), strict=True))
+    place = F.col(engine.CELL) + 1
+    named = F.element_at(assignors, place).alias("asked_assignor"), F.element_at(changes, place).alias("change")
     try:
-        rows.write.mode("errorifexists").parquet(output)
+        rows.select(*named, "*").write.mode("errorifexists").parquet(output)
     except AnalysisException as error:
         if error.getCondition() != "PATH_ALREADY_EXISTS":
             raise

@@ -72,8 +72,21 @@ def test_a_static_member_takes_its_place_and_nobody_rebalances(protocol, times):
     [
         ([], e.RenameProcess("a", "c", at_ms=AT), "'c' has joined already; expected a new process"),
         ([], e.RenameProcess("a", "a", at_ms=AT), "'a' has joined already; expected a new process"),
-        ([], e.RenameProcess("x", "b", at_ms=AT), "there is no process 'x'; expected one that joined"),
-        ([e.Leave("a", at_ms=9_000)], RENAMED, "there is no process 'a'; expected one that joined"),
+        (
+            [],
+            e.RenameProcess("x", "b", at_ms=AT),
+            "there is no process 'x' that runs; expected one of a, c",
+        ),
+        (
+            [e.Leave("a", at_ms=9_000)],
+            e.Restart("x", at_ms=AT),
+            "there is no process 'x' to restart; expected one of a, c",
+        ),
+        (
+            [e.Leave("a", at_ms=9_000)],
+            RENAMED,
+            "there is no process 'a' that runs; expected one of c",
+        ),
         ([e.Pause("a", at_ms=9_000)], RENAMED, "'a' is"),
     ],
 )

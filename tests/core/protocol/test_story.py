@@ -161,7 +161,7 @@ def test_a_bad_line_is_an_error_and_the_others_go_on():
     bad = json.dumps({"id": "bad", "topics": {}, "events": [{"event": "leave", "member": "x"}]})
     results = [json.loads(line) for line in simulate_lines(["{", bad, good, "[]"])]
     assert [each.get("line") for each in results] == [1, 2, None, 4]
-    assert results[1]["error"] == "BAD_EVENT: there is no process 'x'; expected one that joined and has not ended"
+    assert results[1]["error"] == "BAD_EVENT: there is no process 'x' that runs; none is known"
     assert results[2]["events"][0]["rounds"][0]["members"][0]["assigned"] == [["t", 0], ["t", 1]]
 
 

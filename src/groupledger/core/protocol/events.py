@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.rebalance.registry import JAVA
 
@@ -64,7 +64,7 @@ class PlayedGroup(ABC):
         if process is None or not process.is_closing or isinstance(event, Crash):
             return event.apply(self)
         if not (process.afterwards or isinstance(event, Join | Restart)):
-            raise no_process(process.name)
+            raise self.no_process(process.name)
         process.afterwards.append(partial(self.apply, event))
         return None
 
@@ -72,8 +72,15 @@ class PlayedGroup(ABC):
         """Return the process of this name, if it has not ended."""
         process = self.processes.get(name)
         if process is None or not process.alive:
-            raise no_process(name)
+            raise self.no_process(name)
         return process
+
+    def no_process(self, name: str, to: str = "") -> Fault:
+        """Say that there is no process of this name that runs, or that is `to` restart; and which there are."""
+        known = {each for each in self.processes if self.processes[each].alive and each != name}
+        known |= self.ended.keys() if to else set()
+        expected = expected_one_of(name, sorted(known), 10)
+        return Fault(BAD_EVENT, f"there is no process {name!r} {to or 'that runs'}; {expected}")
 
     def running(self, name: str, to: str) -> Any:
         """Return the process of this name, if it does not stand still, so that it can do what it is `to`."""
@@ -143,11 +150,6 @@ class PlayedGroup(ABC):
     @abstractmethod
     def lose_assignment(self, name: str) -> None:
         """Let a process never look at its next assignment."""
-
-
-def no_process(name: str) -> Fault:
-    """Say that no process of this name runs."""
-    return Fault(BAD_EVENT, f"there is no process {name!r}; expected one that joined and has not ended")
 
 
 def needs_times(name: str) -> Fault:
@@ -313,7 +315,7 @@ class Restart(MemberEvent):
         if process is not None and process.alive:
             group.crash(process)
         if self.member not in group.ended:
-            raise Fault(BAD_EVENT, f"there is no process {self.member!r} to restart; expected one that joined")
+            raise group.no_process(self.member, "to restart")
         return group.join(group.ended[self.member])
 
 

@@ -58,8 +58,6 @@ _OF_CLIENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "roundrobin": (_REPORTS, ("instance_id",)),
     "sticky": (("racks", *_REPORTS), (*_SAID, "rack")),
     "cooperative-sticky": (("racks", *_REPORTS), (*_SAID, "rack")),
-    "constrained-cooperative-sticky": (_REPORTS, _SAID),
-    "sticky-stream-join": (_REPORTS, _SAID),
     "librdkafka-cooperative-sticky": (_REPORTS, _SAID[:2]),
     "kafka-python-range": ((), ("instance_id",)),
     "kafka-python-roundrobin": ((), ("instance_id",)),

@@ -35,11 +35,11 @@ def in_turn(members: Sequence[T], number: int) -> list[T]:
     return [members[at % len(members)] for at in range(number)]
 
 
-def count_after(change: str, count: int) -> int:
+def count_after(topic: str, change: object, count: int) -> int:
     """Return the partitions of a topic that had `count`, after a change of the form MORE_PARTITIONS."""
-    if re.fullmatch(MORE_PARTITIONS, change) is None:
-        message = f"partitions change by +3 (three more) or x2 (twice as many); got {change!r}"
-        raise Fault("BAD_PARTITIONS", message)
+    if not isinstance(change, str) or re.fullmatch(MORE_PARTITIONS, change) is None:
+        expected = "expected '+3' (three more) or 'x2' (twice as many)"
+        raise Fault("BAD_PARTITIONS", f"partitions of {topic} is {change!r}; {expected}")
     number = int(change[1:])
     return min(count * number if change[0] == "x" else count + number, MOST)
 
@@ -52,8 +52,8 @@ def scenario(
 ) -> dict[str, Any]:
     """Return the group as `core.scenarios.solving` takes it; a coordinator starts from the targets that it gave last.
 
-    `topics`: id and partitions by name. `members`: rows of facts, each with its topics. `racks`: of replicas, by topic;
-    None: no member has one. Raises Fault: TOPIC_NOT_LISTED for a topic without an id, which a coordinator goes by.
+    `topics`: id and partitions by name. `members`: rows of facts with their topics, user data in base64. `racks`: by
+    topic; None: no member has one. Raises Fault: TOPIC_NOT_LISTED for a topic without an id, if a coordinator assigns.
     """
     serverside = assignor.startswith(SERVER)
     unnamed = next((topic for topic, (topic_id, _) in sorted(topics.items()) if serverside and topic_id is None), None)
@@ -69,7 +69,7 @@ def scenario(
         has = [[topic, number] for topic, number in pairs if number < topics[topic][1]]
         member = {"id": row["member_id"], "instance_id": row["group_instance_id"], "topics": list(subscribed)}
         member["rack"] = None if racks is None else row["rack_id"]
-        claim = {"owned": has, "generation": None if wire is None else 0}
+        claim = {"owned": has, "generation": None if wire is None else 0, "user_data": row.get("user_data")}
         found.append(member | ({"assigned": has} if serverside else claim))
     counts = {t: {"id": each[0], "partitions": each[1]} if serverside else each[1] for t, each in topics.items()}
     return {"id": None, "assignor": assignor, "topics": counts, "members": found, "racks": racks or None}

@@ -89,13 +89,15 @@ def _with_our_name(scenario: dict[str, Any]) -> dict[str, Any]:
     return scenario | {"assignor": called(name)} if isinstance(name, str) else scenario
 
 
-def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
+def targets(
+    scenario: dict[str, Any], custom: Mapping[str, CustomAssignor] | None = None
+) -> dict[str, list[tuple[str, int]]]:
     """Return the final partitions of a scenario's members: what a cooperative assignor's last round gives them.
 
     Raises Fault as `solve` does, and ASSIGNOR_FAILS with the assignor's failure.
     """
     scenario = _with_our_name(scenario)
-    result = _settled(scenario)
+    result = _settled(scenario, custom)
     if "error" in result:
         raise Fault("ASSIGNOR_FAILS", f"{scenario['assignor']} fails on this group: {result['error']}")
     return {
@@ -103,13 +105,16 @@ def targets(scenario: dict[str, Any]) -> dict[str, list[tuple[str, int]]]:
     }
 
 
-def targets_after_joins(scenario: dict[str, Any], joined: int) -> dict[str, list[tuple[str, int]]]:
+def targets_after_joins(
+    scenario: dict[str, Any], joined: int, custom: Mapping[str, CustomAssignor] | None = None
+) -> dict[str, list[tuple[str, int]]]:
     """Return the same where the last `joined` members are new: a coordinator computes again for each that joins."""
     members, by_coordinator = scenario["members"], joined and scenario["assignor"].startswith(PREFIX)
     given = dict[str, list[tuple[str, int]]]()
     for left in range(joined - 1 if by_coordinator else 0, -1, -1):
         some = members[: len(members) - left]
-        given = targets({**scenario, "members": some} | ({"joining": some[-1]["id"]} if by_coordinator else {}))
+        joining = {"joining": some[-1]["id"]} if by_coordinator else {}
+        given = targets({**scenario, "members": some} | joining, custom)
         members = [each | {"assigned": [*map(list, given.get(each["id"], ()))]} for each in members]
     return given
 
@@ -127,15 +132,16 @@ def order_decides(scenario: dict[str, Any], joined: int) -> bool:
     return certainty(name, batch, [False]) != [TargetCertainty.EXACT]
 
 
-def _settled(scenario: dict[str, Any]) -> dict[str, Any]:
+def _settled(scenario: dict[str, Any], custom: Mapping[str, CustomAssignor] | None) -> dict[str, Any]:
     """Return the result after all rounds: an eager assignor and a coordinator give it in one."""
-    result = solve(scenario)
-    for _ in range(MOST_ROUNDS if COOPERATIVE in scenario["assignor"] else 0):
+    result, own = solve(scenario, custom=custom), (custom or {}).get(scenario["assignor"])
+    in_steps = COOPERATIVE in scenario["assignor"] if own is None else own.cooperative
+    for _ in range(MOST_ROUNDS if in_steps else 0):
         if "error" in result:
             break
         lists = result["assignment"]
         members = [each | {"owned": lists[each["id"]], "generation": 0} for each in scenario["members"]]
-        again = solve(scenario | {"members": members})
+        again = solve(scenario | {"members": members}, custom=custom)
         if again.get("assignment") == lists:
             break
         result = again
@@ -355,9 +361,8 @@ def _tasks(pairs: Iterable[tuple[str, int]] | None) -> tuple[Task, ...]:
 
 # Solve a JSON scenario (see `core.scenarios.form`) by the assignor of another client library, such as `sarama-range`.
 #
-# A scenario may name the `leader`, which KafkaJS's assignor needs. The result adds `absent`, the members that the
-# leader
-# sends no assignment to; and `several`: true, if the library may give another answer to the same group.
+# A scenario may name the `leader`, which KafkaJS's assignor needs. The result adds `absent`, the members to whom the
+# leader sends no assignment; and `several`: true, if the library may give another answer to the same group.
 
 LOOKS = 24
 """Runs tried to find a second answer."""
