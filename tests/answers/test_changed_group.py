@@ -198,6 +198,17 @@ def test_members_of_one_hash_have_an_order_that_no_record_shows(written, name):
     )
 
 
+def test_no_code_is_loaded_by_a_name_that_the_record_supplies(written, tmp_path, monkeypatch):
+    (tmp_path / "planted.py").write_text("import pathlib\npathlib.Path(__file__).with_name('ran').touch()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    named = History("named").state(1, "m a:0,1", complete=True, assignor="planted:assign")
+    reader = written(**rows_of(named, topic_snapshots=[listed("a", 2)]))
+    with pytest.raises(Fault, match="names 'planted:assign': name the assignor to have its code run") as caught:
+        what_if(reader, "named", members=1)
+    assert caught.value.code == "NOT_COMPUTED"
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_state_may_be_named(ledger):
     assert what_if(ledger, "gone", generation=1).snapshot_id == "log/dev/gone/1"
     with pytest.raises(Fault, match="no complete state of generation 2 of group 'gone' has members"):

@@ -155,7 +155,10 @@ def what_if(
     topics = _topics(cluster, side, known)
     counts = _counts(topics, partitions or {})
     name = _chosen(side, assignor)
-    custom = find_all([name]) if name not in {*BY_NAME, *CLIENT_ASSIGNORS} and may_be_custom(name) else {}
+    is_custom = name not in {*BY_NAME, *CLIENT_ASSIGNORS} and may_be_custom(name)
+    if is_custom and assignor is None:  # no code is loaded by a name that data supplies
+        raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names {name!r}: name the assignor to have its code run")
+    custom = find_all([name]) if is_custom else {}
     racks = _replica_racks(reader, cluster, side, topics, counts) if _reads_racks(name, after) else None
     if custom:
         after, racks = _with_user_data(reader, cluster, side, after), {}
