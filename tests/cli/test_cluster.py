@@ -53,6 +53,8 @@ def test_doctor_says_so_too(closed):
     assert ran.exit_code == 2
     (check,) = json.loads(ran.stdout)["checks"]
     assert (check["name"], check["ok"]) == ("cluster", False)
+    assert check["detail"].endswith("Connection refused")
+    assert check["remedy"] == "check the address, the port, the network, and the option security.protocol"
 
 
 @pytest.mark.parametrize(

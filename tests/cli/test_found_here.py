@@ -64,6 +64,27 @@ def test_a_ledger_near_the_one_that_is_not_there_is_named(here, name):
         gl.open(asked)
 
 
+def test_a_new_ledger_is_said_to_be_new_and_which_one_is_nearby(here, monkeypatch):
+    def ended(*_):
+        raise gl.Fault("ENDED", "that is all")
+
+    tables = "groupledger.sinks.ledger_tables"
+    for name in (f"{tables}.init", f"{tables}.stands", f"{tables}.require_lasting_catalog"):
+        monkeypatch.setattr(name, lambda *_: None)
+    monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: None)
+    monkeypatch.setattr("groupledger.cli.options.Job.warn_of_writers", ended)
+    source = f"[{{kind: offsets-jsonl, path: {here}}}]"
+    words = ["ingest", "--ledger", "build/pay-leger", "--set", f"sources={source}"]
+    said = CliRunner().invoke(main, words).stderr
+    assert "made a new ledger at build/pay-leger (build/pay-ledger is nearby: was that meant?)\n" in said
+
+
+def test_a_ledger_without_a_run_is_not_named(here):
+    (here / "build" / "pay-ledgr" / "runs" / "_delta_log").mkdir(parents=True)
+    said = CliRunner().invoke(main, ["show", "--ledger", "build/pay-ledg"]).stderr
+    assert "--ledger build/pay-ledger names one nearby; `" in said
+
+
 def test_where_no_ledger_is_near_none_is_named(here, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(tmp_path_factory.mktemp("empty"))
     assert "nearby" not in CliRunner().invoke(main, ["show", "--ledger", "nowhere/at/all"]).stderr

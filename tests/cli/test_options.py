@@ -95,9 +95,20 @@ def test_a_command_is_found_by_another_name():
         (["show", "--limt", "3"], "Did you mean --limit?"),
         (["replay", "--verify", "run"], "No such option: --verify; that is a command: verify"),
         (["report", "storms", "--start", "1h"], "Did you mean --since?"),
+        (["explain", "g", "4"], "unexpected extra argument (4). Did you mean --generation 4?"),
+        (["diff", "g", "1", "99"], "Did you mean --from 1 --to 99?"),
+        (["diff", "g", "1", "2", "3"], "unexpected extra arguments (1 2 3). See"),
+        (["plan-migration", "g", "4"], "unexpected extra argument (4). See"),
+        (["explain", "g", "last"], "unexpected extra argument (last). See"),
+        (["ingest", "a b.jsonl"], "ingest takes no files; got a b.jsonl; expected them under sources"),
+        (["diff", "g"], "expected --from 5 [--to 6], or --scenarios a,b"),
+        (["diff", "g", "--from", "1", "--at", "now"], "expected --from 5 [--to 6], or --scenarios a,b"),
+        (["diff", "g", "--scenarios", "a,b", "--to", "1"], "expected --from 5 [--to 6], or --scenarios a,b"),
+        (["what-if", "g", "--members=+x"], "'+x' is no number of members; expected +3 or -2"),
+        (["readiness", "--to", "kip-848", "--ledger", "nowhere"], "[LEDGER_MISSING]"),
     ],
 )
-def test_an_unknown_option_leads_to_one_of_this_command(words, said):
+def test_what_a_command_does_not_take_leads_to_what_it_takes(words, said):
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert said in done.stderr

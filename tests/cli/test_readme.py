@@ -41,7 +41,7 @@ class Started(Exception):
 
 @pytest.fixture
 def without_spark(monkeypatch, tmp_path):
-    def started(*_):
+    def started(*_, **__):
         raise Started
 
     for starts in ("spark", "spark_for_ledger"):
@@ -54,6 +54,7 @@ def without_spark(monkeypatch, tmp_path):
     (tmp_path / "grid.yaml").write_text("changes: [{members: 1}]")
     given = TEMPLATE.read_text().replace("sources: []", "sources: [{kind: topics-jsonl, path: topics.jsonl}]")
     (tmp_path / DEFAULT_CONFIG).write_text(given)
+    (tmp_path / "topics.jsonl").touch()
     for document in DOCUMENTS:
         for name, content in files_of(document.read_text(encoding="utf-8")).items():
             (tmp_path / name).write_text(content)

@@ -17,7 +17,7 @@ def test_assign_computes_every_group_on_demand(monkeypatch, tmp_path, words, who
         return SUMMARY
 
     monkeypatch.setattr("groupledger.pipeline.assign.assign", assign)
-    monkeypatch.setattr(Job, "spark_for_ledger", lambda _: None)
+    monkeypatch.setattr(Job, "spark_for_ledger", lambda _, **__: None)
     ran = CliRunner().invoke(main, ["assign", "--ledger", str(tmp_path), *words])
     assert asked == [("latest", {"whole": whole})]
     assert SUMMARY.run_id in ran.stdout

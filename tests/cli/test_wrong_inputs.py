@@ -12,12 +12,15 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli import main
+from groupledger.cli.options import Job
+from groupledger.cli.output import Output
 from tests.answers.histories import History, rows_of
 from tests.answers.ledgers import write
 from tests.hostile_ids import RAW
 
 ROOT = Path(__file__).parents[2]
 TRACE = re.compile(r"Traceback|\w+\.\w+\.\w*(?:Exception|Error)\b|\bat (?:org|java|scala|io)\.|py4j|Caused by|<class '")
+ELSEWHERE = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONF_DIR", "HADOOP_CONF_DIR")
 SCENARIO = '{"id": "a", "assignor": "range", "topics": {"t": 3}, "members": [{"id": "m1", "topics": ["t"]}]}'
 SCRIPT = '{"id": "g", "topics": {"t": 2}, "events": [{"event": "join", "member": "a", "topics": ["t"]}]}'
 
@@ -196,12 +199,50 @@ def test_a_folder_without_a_ledger_is_told_without_spark(place, arguments):
         (["replay", "--assignor", "range", "--cluster", "prod"], "no cluster 'prod' in this ledger; known: dev"),
         (["replay", "--assignor", "range", "--since", "1h", "--until", "2h"], "expected since < until"),
         (["views"], "expected one in a catalog (ledger.catalog)"),
+        (["verify", "nope"], "no committed run is called 'nope'; the latest: none"),
+        (["assign", "--assignor", "nosuch:x"], "cannot import nosuch:x: "),
+        (["replay", "--assignor", "nosuch:assign"], "cannot import nosuch:assign: "),
+        (["explain", "pay", "--offset", "9999"], "(`groupledger show pay --wide`) [UNKNOWN_RECORD]"),
     ],
 )
 def test_a_question_about_what_is_not_there_is_answered_without_spark(place, words, said):
     write(place / "known", **rows_of(History("pay").state(1, "m a:0")))
     asked = [*words, "--ledger", "known"]
     judged(asked, CliRunner().invoke(main, asked), said=said)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{kind: offsets-jsonl, path: nosuch.jsonl}", "nosuch.jsonl: there is no such file or table; check sources"),
+        ("{kind: topics-jsonl, path: 'file:/no/such'}", "file:/no/such: there is no such file or table"),
+        ("{kind: offsets-delta, path: nosuch}", "[SOURCE_MISSING]"),
+        ("{kind: snapshots, path: folder, topics: nosuch}", "nosuch: there is no such file or table"),
+        ("{kind: segments, path: folder}", "folder: no folder of __consumer_offsets"),
+        ("{kind: segments, path: 'nosuch*', glob: true}", "nosuch*: there is no such folder"),
+    ],
+)
+def test_a_source_that_is_not_there_is_told_before_a_ledger_is_made(place, source, said):
+    asked = ["ingest", "--config", "good.yaml", "--set", f"sources=[{source}]"]
+    judged(asked, CliRunner().invoke(main, asked), said=said)
+    assert not (place / "ledger").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        ({"spark": {"profile": "cluster"}}, {}),
+        ({"spark": {"conf": {"spark.hadoop.fs.defaultFS": "hdfs://h"}}}, {}),
+        *(({}, {name: "x"}) for name in ELSEWHERE),
+    ],
+)
+def test_paths_that_may_be_elsewhere_are_left_to_spark(monkeypatch, settings, environment):
+    for name in ELSEWHERE:
+        monkeypatch.delenv(name, raising=False)
+    assert Job.configured("ingest", Output(as_json=False), None, ()).paths_are_here
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert not Job.configured("ingest", Output(as_json=False), None, (), settings).paths_are_here
 
 
 @pytest.mark.parametrize("command", ["solve", "simulate"])

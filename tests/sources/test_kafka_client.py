@@ -86,6 +86,16 @@ def test_a_host_that_nobody_knows():
     assert "resolve" in found.message
 
 
+@pytest.mark.parametrize("address", ["{closed}", "no-such-host.invalid:9092", "{closed},no-such-host.invalid:9092"])
+def test_where_nobody_listens_at_any_address_the_cluster_is_given_up_early(address):
+    began = time.monotonic()
+    with pytest.raises(Fault) as caught:  # by a clock on which 30 s pass in 3
+        Cluster(Address(address.format(closed=closed_port()), {}, 30), lambda: 10 * time.monotonic()).cluster_id()
+    assert time.monotonic() - began < 2
+    assert caught.value.code == "KAFKA_UNREACHABLE"
+    assert "describing the cluster: " in caught.value.message
+
+
 def test_tls_where_there_is_none():
     with listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
         found = fault(address, **{"security.protocol": "SSL"})
@@ -124,6 +134,7 @@ def test_errors_by_name(name, code):
     assert found.code == code
     assert "it said ***" in found.message
     assert "after 3ms" not in found.message
+    assert "suppressed" not in found.message
 
 
 @pytest.mark.parametrize(
@@ -207,6 +218,45 @@ class Answers:
         self.asked += 1
         if self.errors:
             raise KafkaException(self.errors.pop(0))
+
+
+class Refusing(Answers):
+    """An admin client that answers no more than one question, and says of these addresses that they refuse it."""
+
+    def __init__(self, refused, until, *, answers):
+        super().__init__()
+        self.refused, self.until, self.answers, self.errors_of = refused, until, answers, []
+
+    def poll(self, seconds):
+        self.asked += 1
+        text = "{}/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused (after 0ms in state CONNECT)"
+        if self.asked < self.until:
+            self.errors_of += [KafkaError(KafkaError._TRANSPORT, text.format(each)) for each in self.refused]
+
+    def describe_cluster(self, request_timeout):
+        self.answers, now = False, self.answers
+        return super().describe_cluster(request_timeout) if now else Future()
+
+
+@pytest.mark.parametrize(
+    ("refused", "until", "answers", "early"),
+    [
+        (["a:1", "b:2"], 99, False, True),
+        (["a:1"], 99, False, False),
+        (["a:1", "b:2"], 2, False, False),
+        (["a:1", "b:2"], 99, True, False),
+    ],
+)
+def test_what_may_still_answer_is_waited_for(refused, until, answers, early):
+    clock = count()
+    cluster = Cluster(Address("a:1,b:2", {}, 30), lambda: next(clock))
+    cluster._admin = admin = Refusing(refused, until, answers=answers)
+    cluster._errors = admin.errors_of
+    if answers:
+        assert cluster.cluster_id() == "c"
+    with pytest.raises(Fault) as caught:
+        cluster.cluster_id()
+    assert ("within 30 s (timeout_seconds)" not in caught.value.message) == early
 
 
 NOT_YET = [KafkaError(KafkaError.UNKNOWN_LEADER_EPOCH), KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)]

@@ -651,6 +651,8 @@ def anchor(reader: Reader, group_id: str, cluster: str | None, which: Selection)
         raise Fault("NOT_KNOWN_YET", f"at {iso(which.at)} the ledger knows nothing of {group_id} yet: {begins}")
     if which.offset is not None:
         text = f"no state of group {group_id!r} is recorded at offset {which.offset}: its states are at offsets "
-        raise Fault("UNKNOWN_RECORD", f"{text}{bounds['low']} to {bounds['high']} (show --group names them)")
+        raise Fault(
+            "UNKNOWN_RECORD", f"{text}{bounds['low']} to {bounds['high']} (`groupledger show {group_id} --wide`)"
+        )
     text = f"group {group_id!r} has no incarnation {which.incarnation} in this ledger; last known: {bounds['lives']}"
     raise Fault("UNKNOWN_GENERATION", text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -36,6 +37,12 @@ class Exit(IntEnum):
     CONFLICT = 5
     INTERRUPTED = 130
     PIPE_CLOSED = 141
+
+
+def exit_if(failed: object, code: Exit = Exit.VIOLATIONS) -> None:
+    """End the command with a code if something is so."""
+    if failed:
+        click.get_current_context().exit(code)
 
 
 EXIT_BY_CODE = {
@@ -136,8 +143,26 @@ def _usage(error: click.ClickException) -> str:
     if context is None:
         return error.format_message()
     said = _no_such_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
+    said = _of_extra(said, context.command)
     end = "" if said.endswith((".", "!", "?")) else "."
     return f"{said}{end} See `{context.command_path} --help`."
+
+
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)")
+_NO_FILES = "expected them under sources (docs/operate/read-tables.md), or a cluster: --bootstrap HOST:PORT"
+
+
+def _of_extra(said: str, command: click.Command) -> str:
+    """Return the message with what is meant by arguments that a command does not take: numbers are generations."""
+    found = _EXTRA.fullmatch(said)
+    given = found[1].split() if found else []
+    if found and command.name == "ingest":
+        return f"ingest takes no files; got {found[1]}; {_NO_FILES}"
+    takes = {name for each in command.params if not getattr(each, "hidden", False) for name in each.opts}
+    names = next((some for some in (("--from", "--to"), ("--generation",)) if takes.issuperset(some)), ())
+    if not given or len(given) > len(names) or not all(each.isdecimal() for each in given):
+        return said
+    return f"{said}. Did you mean {' '.join(f'{name} {each}' for name, each in zip(names, given, strict=False))}?"
 
 
 SAID_OTHERWISE = {
@@ -208,13 +233,11 @@ def explained(error: Exception, meta: Mapping[str, Any]) -> Fault | None:
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         where = f": {error.filename}" if error.filename else ""
         return Fault("NOT_POSSIBLE_HERE", f"{error.strerror or error}{where}; mend that, then run it again")
+    from groupledger.sinks.location import LedgerLocation, is_bug, meaning
     from groupledger.sinks.location import explained as known
-    from groupledger.sinks.location import is_bug, meaning
 
     if is_bug(error):
         return None
-    from groupledger.sinks.ledger_tables import LedgerLocation
-
     settings: LedgerSettings | None = meta.get(LEDGER)
     fault = known(error, LedgerLocation.of(settings) if settings else None)
     if fault is not None and fault.code not in LOGGED:

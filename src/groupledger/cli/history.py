@@ -202,7 +202,7 @@ def _print_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
 
 MOST_NAMED = 3
 """Unowned partitions named in a cell; the others are only counted."""
-_EITHER = "--from (with or without --to), or --scenarios (with or without --generation or --at)"
+_EITHER = "expected --from 5 [--to 6], or --scenarios a,b [--generation 5 or --at TIME]"
 
 
 @click.command(short_help="Compare two states of a group, or two scenarios.")
@@ -233,9 +233,8 @@ def diff(
     groupledger diff payments --from 24h
     groupledger diff payments --scenarios baseline,uniform --generation 12
     """
-    if (begin is None) == (scenarios is None) or (scenarios is not None and end is not None):
-        raise click.UsageError(_EITHER)
-    if scenarios is None and (generation, at) != (None, None):
+    others = (end,) if begin is None else (generation, at)
+    if (begin is None) == (scenarios is None) or any(each is not None for each in others):
         raise click.UsageError(_EITHER)
     if scenarios is None:
         first, last = read_point(begin), read_point(end)

@@ -11,7 +11,7 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column, table
 from groupledger.answers.spoken import NOBODY, assignor_of, numbered, spans
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, takes
 from groupledger.cli.output import Output, plain
 from groupledger.core.moments import Bound, dates_once, iso
@@ -61,8 +61,7 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
         job.output.line(f"--fail-on {','.join(fail_on)}: {codes}")
     failed_on = sorted({each.code for each in failed})
     job.answered(answer, asked.cluster, failed_on=failed_on, audit=plain(answer))
-    if failed:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(failed)
 
 
 def _topics(joined: str | None) -> tuple[str, ...]:
@@ -89,8 +88,7 @@ def print_audit(output: Output, answer: Audit, limit: int) -> None:
         for each in of_code[:limit]:
             where = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
             output.line(f"- {each.group_id}: {each.evidence}{where}")
-        if len(of_code) > limit:
-            output.line(f"... and {numbered(len(of_code) - limit, 'more group')} (--limit)")
+        output.left_off(len(of_code) - limit, "more group" if len(of_code) - limit == 1 else "more groups")
         output.line(f"next: {of_code[0].next_step}")
     for note in answer.notes:
         output.line()
@@ -106,7 +104,7 @@ MEMBERS_SHOWN = 5
 
 @click.command(short_help="Which groups can convert to KIP-848, and why not.")
 @takes("group")
-@click.option("--to", type=click.Choice(["consumer"]), expose_value=False, hidden=True)  # what scripts still say
+@click.option("--to", type=click.Choice(["consumer", "kip-848"]), expose_value=False, hidden=True)  # in older scripts
 @takes("cluster", "since", "limit", "wide", "config")
 def readiness(job: Job, *, group: str | None, cluster: str | None, since: Bound | None, limit: int, wide: bool) -> None:
     """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.

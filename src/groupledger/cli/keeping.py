@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import Exit, exit_if
 from groupledger.cli.options import DEFAULT_CONFIG, Job, takes
 from groupledger.cli.output import Output, mark, plain, print_exact, say
 from groupledger.cli.runs import print_timings
@@ -56,20 +56,11 @@ def print_maintenance(output: Output, summary: MaintainSummary) -> None:
     output.line(f"attempts given up: {summary.given_up}; rows of dead attempts removed: {summary.rows_removed:,}")
     if summary.redacted:
         output.line(f"names redacted in {summary.redacted} tables; erased for good once their old files are vacuumed")
-    output.table(
-        ["table", "rows removed", "files", "files now", "MiB", "MiB now"],
-        [
-            (
-                each.table,
-                each.rows_removed,
-                each.before.files,
-                each.after.files,
-                _mib(each.before.bytes),
-                _mib(each.after.bytes),
-            )
-            for each in summary.tables
-        ],
-    )
+    rows = [
+        (of.table, of.rows_removed, of.before.files, of.after.files, _mib(of.before.bytes), _mib(of.after.bytes))
+        for of in summary.tables
+    ]
+    output.table(["table", "rows removed", "files", "files now", "MiB", "MiB now"], rows)
     for aside in summary.set_aside:
         output.line(f"damaged table {aside.folder}: {f'kept; {aside.kept}' if aside.kept else 'removed'}")
 
@@ -191,8 +182,7 @@ def doctor(job: Job, *, deep: bool) -> None:
     )
     sound = all(each.ok for each in checks)
     job.output.result({"status": "done" if sound else "failed", "command": "doctor", "checks": plain(checks)})
-    if not sound:
-        click.get_current_context().exit(Exit.USAGE)
+    exit_if(not sound, Exit.USAGE)
 
 
 @click.command(short_help="Print the jars that Spark lacks; download missing ones.")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_CONFIG = "groupledger.yaml"
+_ELSEWHERE = {"PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_CONF_DIR", "HADOOP_CONF_DIR"}
 DEMO_LEDGER = "build/demo-ledger"
 WITHOUT_A_FILE = {"cluster_id": "local", "ledger": {"location": "ledger"}, "spark": {"profile": "small"}}
 """The configuration of a command without one, if the default file does not exist."""
@@ -117,21 +118,30 @@ class Job:
             jar_sets = sorted({conf for source in self.config.sources for conf in source.jar_sets})
             return session(self.config.spark, f"groupledger {self.name}", said, jar_sets)
 
-    def spark_for_ledger(self) -> SparkSession:
-        """Start the session for a command that needs a ledger.
+    @property
+    def paths_are_here(self) -> bool:
+        """Return whether a path without a scheme is on this machine: elsewhere a cluster's own settings decide."""
+        decided = os.environ.keys() & _ELSEWHERE or any("fs.defaultFS" in name for name in self.config.spark.conf)
+        return self.config.spark.profile != "cluster" and not decided
 
-        Raises LedgerFault LEDGER_MISSING before the start where a look at a folder of this machine is enough to tell;
-        which file system a path without a scheme is on, a cluster's own settings decide.
+    def spark_for_ledger(self, *, assigns: bool = False) -> SparkSession:
+        """Start the session for a command that needs a ledger, and the configured assignors if it `assigns`.
+
+        Raises before the start LedgerFault LEDGER_MISSING, if a look at a folder of this machine is enough, and Fault
+        ASSIGNOR_NOT_FOUND.
         """
         from groupledger.answers.reader import folder_of
+        from groupledger.core.custom.assignor_names import find_all
         from groupledger.sinks.ledger_tables import missing
         from groupledger.tables import RUNS
 
         location = self.config.ledger.location
-        if location is not None and self.config.spark.profile != "cluster" and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        if location is not None and self.paths_are_here:
             folder = folder_of(location)
             if folder is not None and not (Path(folder) / RUNS.name).exists():
                 raise missing(self.place(), RUNS)
+        if assigns:
+            find_all(self.config.assign.custom_assignors, self.config.limits.custom)
         return self.spark()
 
     def warn_of_writers(self, spark: SparkSession) -> None:
@@ -499,22 +509,16 @@ SHARED: Mapping[str, Callable[[Any], Any]] = {
 
 def read_time(text: str | None) -> Bound | None:
     """Parse a moment, or a length of time that counts back from one; None if the option is not given."""
-    if text is None:
-        return None
-    time, assumed = bound(text)
-    _say_assumed(text, assumed)
-    return time
+    return _read(bound, text)
 
 
 def read_point(text: str | None) -> Point | None:
     """Parse a generation, a moment, or a length of time; None if the option is not given."""
-    if text is None:
-        return None
-    found, assumed = point(text)
-    _say_assumed(text, assumed)
-    return found
+    return _read(point, text)
 
 
-def _say_assumed(text: str, assumed: bool) -> None:
+def _read(parse: Callable[[str], tuple[T, bool]], text: str | None) -> T | None:
+    found, assumed = (None, False) if text is None else parse(text)
     if assumed:
         say(f"no time zone in {text!r}: UTC assumed")
+    return found

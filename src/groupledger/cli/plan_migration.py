@@ -10,7 +10,7 @@ import click
 
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, takes
 from groupledger.core.faults import Fault
 from groupledger.core.moments import from_millis, iso
@@ -84,8 +84,7 @@ def plan_migration(
         rehearsal = rehearsed(members, topics, assignor or WANTED, single_bounce=single_bounce)
     print_rehearsal(output, rehearsal, members)
     output.result(_rows(rehearsal, members))
-    if rehearsal.first_unsafe is not None:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(rehearsal.first_unsafe is not None)
 
 
 def rehearsed(

@@ -9,7 +9,7 @@ import click
 
 from groupledger.answers.answer_columns import columns_of
 from groupledger.answers.spoken import numbered
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, takes
 from groupledger.cli.output import Output, plain
 from groupledger.cli.scripts import plain_entry
@@ -63,7 +63,7 @@ def replay(
 
     recorded, other = map(job.override, settings_of(assignor, scenario, mode))
     scope(job.reader(), asked)  # a wrong question is answered before anything is computed
-    spark = job.spark_for_ledger()
+    spark = other.spark_for_ledger(assigns=True)
     kept = {"run_id": _committed(job, spark, recorded, other)} if commit else {}
     with job.output.status(f"computing what happened, and {assignor}"):
         answer = replayed(spark, job.reader(), (recorded.config, other.config), asked, limit)
@@ -104,16 +104,19 @@ def verify(job: Job, *, run_id: str) -> None:
     \b
     groupledger verify nightly-2026-11-21
     """
+    from groupledger.answers.queries import records
+    from groupledger.pipeline.rebuild import require_run
     from groupledger.pipeline.rebuild import verify as again
 
+    runs = records(job.reader(), "SELECT t.run_id FROM current_runs t ORDER BY t.sequence")
+    require_run([each["run_id"] for each in runs], run_id)  # before Spark is started
     spark = job.spark_for_ledger()
     with job.output.status("making the run again"):
         answer = again(spark, job.place(), job.config, run_id)
     _print_verified(job.output, answer)
     status = "done" if answer.same else "different"
     job.output.result({"status": status, "command": "verify", **plain(answer)})
-    if not answer.same:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(not answer.same)
 
 
 def _committed(job: Job, spark: SparkSession, recorded: Job, other: Job) -> str:
@@ -192,8 +195,7 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
             "errors": [plain_entry(entry) for entry in wrong],
         }
     )
-    if wrong:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(wrong)
 
 
 def _basis(calls: int, commits: int) -> str:

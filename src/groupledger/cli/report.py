@@ -125,10 +125,13 @@ for _name, _report in REPORTS.items():
     _command(_name, _report)
 
 
+_PAGES = "The worst N groups get a page, and each group that the index ranks; 0: none."
+
+
 @report.command(short_help="Everything as HTML pages.")
 @click.argument("folder", type=click.Path(path_type=Path), default="groupledger-report")
 @takes("scope")
-@click.option("--pages", type=click.IntRange(min=0), default=20, show_default=True, help="Maximum groups with a page.")
+@click.option("--pages", type=click.IntRange(0), default=20, show_default=True, metavar="N", help=_PAGES)
 @takes("config")
 def html(job: Job, *, folder: Path, asked: RequestedScope, pages: int) -> None:
     """Write an index and a page for each of the worst groups into FOLDER (default: groupledger-report).

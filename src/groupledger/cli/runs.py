@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import Exit, exit_if
 from groupledger.cli.options import DEFAULT_CONFIG, Job, takes
 from groupledger.cli.output import Output, mark, plain, say
 from groupledger.core.faults import Fault
@@ -128,18 +128,21 @@ def ingest(
     from groupledger.config.settings import CLUSTERS
     from groupledger.pipeline.cluster import require_answers
     from groupledger.pipeline.ingest import ingest as run
+    from groupledger.pipeline.reading import require_there
 
     if following is not None and run_id is not None:
         raise click.UsageError("--run-id names one run, and --follow makes many; leave one of them out")
     job = job.override({"limits.max_quarantined": max_quarantined})
-    clusters = [source for source in job.config.sources if source.kind in CLUSTERS]
-    if clusters:
-        with job.output.status("asking the cluster"):
-            require_answers(clusters, time.perf_counter)
     if not job.config.sources:
         place = job.config_file or f"the configuration (there is no {DEFAULT_CONFIG} here)"
         expected = "some there (`groupledger new-config` writes a file to fill in), or --bootstrap HOST:PORT"
         raise Fault("NO_SOURCES", f"nothing to read: {place} names no sources; expected {expected}")
+    if job.paths_are_here and run_id is None:  # a run that was committed needs its sources no more
+        require_there(job.config.sources)
+    clusters = [source for source in job.config.sources if source.kind in CLUSTERS]
+    if clusters:
+        with job.output.status("asking the cluster"):
+            require_answers(clusters, time.perf_counter)
     spark = job.spark()
     _make_ledger(job, spark)
     job.warn_of_writers(spark)
@@ -151,10 +154,11 @@ def ingest(
     if following is None:
         summary = once()
         print_ingest(job.output, summary)
+        job.output.line(f"the ledger: {job.place()}")
         over = _finished(job, summary, ingest_json(summary), timings=timings)
     else:
         over = following.run(job, once, functools.partial(_turn, job, timings=timings))
-    _exit(over=over)
+    exit_if(over, Exit.QUARANTINE)
 
 
 @click.command(short_help="Run an assignor over recorded groups; keep the results.")
@@ -197,23 +201,26 @@ def assign(
             "limits.max_quarantined": max_quarantined,
         }
     )
-    spark = job.spark_for_ledger()
+    spark = job.spark_for_ledger(assigns=True)
     job.warn_of_writers(spark)
     with job.output.status("computing") as doing:
         summary = run(spark, job.config, job.invocation(run_id, doing), whole=whole)
     print_assign(job.output, summary)
-    _exit(over=_finished(job, summary, plain(summary), timings=timings))
+    exit_if(_finished(job, summary, plain(summary), timings=timings), Exit.QUARANTINE)
 
 
 def _make_ledger(job: Job, spark: SparkSession) -> None:
-    """Create the ledger if it is missing."""
+    """Create the ledger if it is missing, and say where, and which one is nearby."""
+    from groupledger.core.ledger_version import ledgers_near
     from groupledger.sinks.ledger_tables import init, require_lasting_catalog, stands
     from groupledger.tables import RUNS
 
     require_lasting_catalog(spark, job.place())
     if not stands(spark, job.place(), RUNS):
         with job.output.status("making the tables"):
+            near = ledgers_near(job.place().path or "catalog://")
             init(spark, job.place())
+        say(f"made a new ledger at {job.place()}{f' ({near[0]} is nearby: was that meant?)' if near else ''}")
 
 
 def _turn(job: Job, summary: IngestSummary, *, timings: bool) -> bool:
@@ -241,11 +248,6 @@ def _one_rejected(job: Job, attempt_id: str) -> str:
 
     found = one_rejected(job.reader(), attempt_id)
     return "" if found is None else f"; such as {found}"
-
-
-def _exit(*, over: bool) -> None:
-    if over:
-        click.get_current_context().exit(Exit.QUARANTINE)
 
 
 # Print what a run did, in tables: the account of every record, each group's verdicts, the timings.
@@ -399,21 +401,13 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 def print_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
     """Print one line per group: its generations, assignors, members, and agreement with the record."""
-    output.table(
-        ["group", "type", "generations", "assignor", "members", "equal", "recomputed against recorded"],
-        [
-            (
-                group.group_id,
-                group.group_type,
-                _span(group),
-                ", ".join(group.assignors) or None,
-                group.members,
-                _equal(group.verdicts),
-                _counts(group.verdicts) or None,
-            )
-            for group in groups
-        ],
-    )
+    columns = ["group", "type", "generations", "assignor", "members", "equal", "recomputed against recorded"]
+    rows = []
+    for group in groups:
+        assignors, equal, counts = ", ".join(group.assignors), _equal(group.verdicts), _counts(group.verdicts)
+        own = group.group_id, group.group_type, _span(group)
+        rows.append((*own, assignors or None, group.members, equal, counts or None))
+    output.table(columns, rows)
 
 
 def _equal(verdicts: Mapping[str, int]) -> str | None:

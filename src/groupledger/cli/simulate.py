@@ -13,7 +13,7 @@ import click
 
 from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered, spans
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import Exit, exit_if
 from groupledger.cli.options import Job, takes, was_given
 from groupledger.cli.output import Output, plain, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
@@ -179,9 +179,8 @@ def _exit(found: ScriptComparison) -> None:
     unplayed = len(found.bad_scripts) + sum(each.error is not None for each in variants)
     if unplayed:
         say(f"groupledger: {numbered(unplayed, 'script')} could not be played [BAD_LINE]")
-        click.get_current_context().exit(Exit.QUARANTINE)
-    if any(each.cost is not None and each.cost.double_owners for each in variants):
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(unplayed, Exit.QUARANTINE)
+    exit_if(any(each.cost is not None and each.cost.double_owners for each in variants))
 
 
 def _variant_row(script: ComparedScript, each: ComparedVariant, asked: ComparisonAsked) -> tuple[object, ...]:
@@ -330,8 +329,7 @@ def _play(
             print_exact(answer)
     if bad_lines:
         raise Fault("BAD_LINE", f"{bad_lines} {'line was' if bad_lines == 1 else 'lines were'} no script")
-    if violations:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(violations)
 
 
 def _answers(
@@ -368,7 +366,7 @@ def _show(output: Output, result: JsonObject) -> None:
             seats = [(took, member) for took in event["rounds"] for member in took["members"]]
             shown = _first(seats, lambda seat: seat[1]["joins_again"] or seat[1]["owned"] != seat[1]["assigned"])
             output.table(columns, [_row(*seat) for seat in shown])
-            _print_rest(output, len(seats) - len(shown))
+            output.left_off(len(seats) - len(shown), how="without --table: all")
         _show_calls(output, event)
         if group is not None:
             _show_heartbeats(output, group)
@@ -377,8 +375,7 @@ def _show(output: Output, result: JsonObject) -> None:
                 ("two owners", "first", "second", "from ms", "to ms"),
                 [_double_owner(each) for each in event["double_owners"]],
             )
-    for note in result.get("notes", ()):
-        output.line(f"note: {note}")
+    output.notes(result.get("notes", ()))
     _show_listener(output, result)
     if "metrics" in result:
         output.title(f"{result['id']}: client metrics (KIP-429)")
@@ -406,11 +403,6 @@ def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:
     return list(rows) if len(rows) <= MOST_ROWS else sorted(rows, key=lambda row: not changes(row))[:MOST_ROWS]
 
 
-def _print_rest(output: Output, number: int) -> None:
-    if number > 0:
-        output.line(f"... and {number:,} more (without --table: all)")
-
-
 def _coordinated(event: JsonObject) -> JsonObject | None:
     """Return what the coordinator did that assigns: of a consumer group (KIP-848), or a share or Streams group."""
     return next((event[name] for name in ("consumer_group", "share_group", "streams_group") if name in event), None)
@@ -424,7 +416,7 @@ def _show_calls(output: Output, event: JsonObject) -> None:
     columns = (*clock, "round", "member", "callback")
     rows = [(*(call[name] for name in columns), _named(call["partitions"])) for call in shown]
     output.table((*("at ms" for _ in clock), "round", "member", "listener", "partitions"), rows)
-    _print_rest(output, len(calls) - len(shown))
+    output.left_off(len(calls) - len(shown), how="without --table: all")
 
 
 def _show_heartbeats(output: Output, group: JsonObject) -> None:
@@ -444,7 +436,7 @@ def _show_heartbeats(output: Output, group: JsonObject) -> None:
         "group epoch",
     )
     output.table(columns, [_heartbeat(each) for each in rows])
-    _print_rest(output, len(group["heartbeats"]) - MOST_ROWS)
+    output.left_off(len(group["heartbeats"]) - MOST_ROWS, how="without --table: all")
 
 
 def _heartbeat(row: JsonObject) -> tuple[object, ...]:

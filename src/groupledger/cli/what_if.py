@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
     from groupledger.pipeline.grid import GridAnswer
 
 
+def _change(_context: click.Context, _option: click.Parameter, text: str) -> int:
+    if re.fullmatch("[+-]?[0-9]{1,9}", text) is None:
+        raise click.BadParameter(f"{text!r} is no number of members; expected +3 or -2")
+    return int(text)
+
+
 @click.command("what-if", short_help="A group with other members, partitions or another assignor.")
 @takes("group")
-@click.option("--members", type=int, default=0, metavar="+N|-N", help="Members that join, or leave.")
+@click.option("--members", default="0", callback=_change, metavar="+N|-N", help="Members that join, or leave.")
 @click.option("--without", multiple=True, metavar="MEMBER", help="This member leaves; may be given several times.")
 @click.option(
     "--partitions", multiple=True, metavar="TOPIC=+N", help="Partitions of a topic: +N more, xN times as many."

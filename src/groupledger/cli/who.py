@@ -13,7 +13,7 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, numbered, spans
-from groupledger.cli.exits import Exit
+from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import NOW, Bound, clock
@@ -87,8 +87,7 @@ def who(
         return unowned_partitions(reader, _time(reader, cluster, at), since, cluster, group, limit)
 
     found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
-    if fail and found.partitions:
-        click.get_current_context().exit(Exit.VIOLATIONS)
+    exit_if(fail and found.partitions)
 
 
 def _partition(partition: str | None, group: str | None, *, unowned: bool) -> tuple[str | None, str | None]:

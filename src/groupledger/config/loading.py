@@ -260,14 +260,13 @@ def _settings(raw: Any, place: KeyPlace, rule: Rule | None) -> dict[str, str]:
     if not isinstance(raw, dict):
         raise place.fault(f"is {raw!r}; expected names and values")
     for name, value in raw.items():
+        here = place.below(name)
         if rule is not None and isinstance(name, str) and rule.allows(name) and not isinstance(value, str):
-            here = place.below(name)
             raise here.fault(f"is {here.shown(value)}; expected a text{_quoting(value)}")
         if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
-            here = place.below(name)
             raise here.fault(f"is {here.shown(value)}; expected a text, a number, or true or false")
         if rule is not None and not rule.allows(name):
-            raise place.below(name).fault(f"is not a key; {_allowed_names(name, rule.names)}")
+            raise here.fault(f"is not a key; {_allowed_names(name, rule.names)}")
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in raw.items()}
 
 
@@ -407,9 +406,8 @@ def load_grid(path: Path) -> GridSettings:
             raise place.below(name).fault("is empty; expected at least one entry, or no such key")
     for index, change in enumerate(grid.changes):
         if change.topic is not None and change.partitions is None:
-            raise (
-                place.below("changes").below(index).below("topic").fault("stands alone; expected partitions beside it")
-            )
+            here = place.below("changes").below(index).below("topic")
+            raise here.fault("stands alone; expected partitions beside it")
     words = [change.words for change in grid.changes]
     again = next((each for each in words if words.count(each) > 1), None)
     if again is not None:

@@ -86,8 +86,9 @@ _HANDSHAKE = re.compile(r"SSL handshake failed|SSL routines::(?!unexpected eof)"
 
 A broker that goes down in a handshake is an unexpected end of file, which passes.
 """
-_AFTER = re.compile(r"\s*\(after [^)]*\)|\s*\(\d+ identical error\(s\) suppressed\)")
+_AFTER = re.compile(r"\s*\((?:after|\d+ identical) (?:[^()]|\([^()]*\))*\)")
 _PREFIX = re.compile(r"^(?:(?:sasl_)?(?:plaintext|ssl)://)?\S+/(?:bootstrap|\d+): ")
+_NOBODY = re.compile(r"(?:\w+://)?(\S+)/bootstrap: (?:Connect to .* failed: Connection refused|Failed to resolve )")
 RIGHTS_ENOUGH = "Describe and Read on the topic __consumer_offsets, and Describe on all topics"
 
 
@@ -96,13 +97,17 @@ def is_hopeless(name: str, text: str) -> bool:
     return name in LOGIN | TLS | RIGHTS or _HANDSHAKE.search(text) is not None
 
 
+def refusing(texts: Iterable[str]) -> set[str]:
+    """Return the bootstrap addresses that, by these errors, nobody listens at or no name service knows."""
+    return {found[1] for text in texts if (found := _NOBODY.match(text))}
+
+
 def kafka_fault(name: str, text: str, bootstrap: str, doing: str) -> Fault:
     """Return the fault for an error, by librdkafka's or the protocol's name of it.
 
     KAFKA_REFUSED (login or TLS), KAFKA_NOT_ALLOWED (a right is missing), KAFKA_UNREACHABLE, KAFKA_FAILED.
     """
-    said = _AFTER.sub("", " ".join(text.split()))
-    said = _PREFIX.sub("", said)
+    said = _words(text)
     if name in LOGIN:
         way_out = "check the options security.protocol and sasl.*"
         return Fault("KAFKA_REFUSED", f"{bootstrap} refused the login: {said}; {way_out}")
@@ -125,9 +130,14 @@ def log_moved(said: str) -> Fault:
 def unreachable(bootstrap: str, said: str | None, doing: str, seconds: float | None) -> Fault:
     """Return the fault of a cluster that did not answer, with the last known reason."""
     within = "" if seconds is None else f" within {seconds:g} s (timeout_seconds)"
-    reason = f": {_PREFIX.sub('', _AFTER.sub('', ' '.join(said.split())))}" if said else ""
+    reason = f": {_words(said)}" if said else ""
     way_out = "check the address, the port, the network, and the option security.protocol"
     return Fault("KAFKA_UNREACHABLE", f"no answer from {bootstrap} to {doing}{within}{reason}; {way_out}")
+
+
+def _words(said: str) -> str:
+    """Return what librdkafka says of a broker, without its address and what counts times and repetitions."""
+    return _PREFIX.sub("", _AFTER.sub("", " ".join(said.split())))
 
 
 # Import code that is not ours when it is needed: users' own by the name `module:name`, and client libraries.

@@ -34,7 +34,7 @@ def version_problem(place: str, got: int) -> tuple[str, str] | None:
 
 def no_ledger(place: str, table: str) -> tuple[str, str]:
     """Return the code and message for a ledger in which a table is missing."""
-    found = _near(place)
+    found = ledgers_near(place)
     more = f" (others: {', '.join(found[1:])})" if len(found) > 1 else ""
     near = f"--ledger {found[0]} names one nearby{more}; " if found else ""
     return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): {near}`groupledger ingest` makes one"
@@ -43,13 +43,14 @@ def no_ledger(place: str, table: str) -> tuple[str, str]:
 _LOOKED_AT, _NAMED = 1_000, 3
 
 
-def _near(place: str) -> list[str]:
+def ledgers_near(place: str) -> list[str]:
     """Return ledgers beside the given one, and in the current folder to the second level; the likeliest come first."""
     found: set[str] = set()
     for folder, pattern in ((Path(place).parent, "*"), (Path(), "*"), (Path(), "*/*")):
         with suppress(OSError, ValueError):
             some = islice(folder.glob(pattern), 0 if "://" in place else _LOOKED_AT)
-            found |= {str(each) for each in some if (each / "runs" / "_delta_log").is_dir()}
+            # where no run ever began, the table `runs` has only its log
+            found |= {str(each) for each in some if {one.name for one in each.glob("runs/*")} > {"_delta_log"}}
     return sorted(found, key=lambda name: (-SequenceMatcher(None, name, place).ratio(), name))[:_NAMED]
 
 

@@ -245,7 +245,7 @@ def cluster_checks(source: SourceSettings, seconds: Callable[[], float]) -> Iter
             return
         state = cluster.state()
     except Fault as fault:
-        yield Check("cluster", False, fault.message, _remedy(fault))
+        yield _failed("cluster", fault)
         return
     yield _described(state.ends)
     yield from _read(address, state.ends)
@@ -278,13 +278,17 @@ def _read(address: Address, ends: Mapping[int, LogEnds]) -> Iterator[Check]:
         for _ in StretchReader(address, offset_commits=True).read(some[0]):
             pass
     except Fault as fault:
-        yield Check("read the log", False, fault.message, _remedy(fault))
+        yield _failed("read the log", fault)
     else:
         yield Check("read the log", True, f"{TOPIC} can be read, without a group")
 
 
-def _remedy(fault: Fault) -> str:
-    return _GRANT if fault.code == "KAFKA_NOT_ALLOWED" else "see what it says"
+def _failed(name: str, fault: Fault) -> Check:
+    """Return the failed check: what a message says last, behind a semicolon, is what to do."""
+    if fault.code == "KAFKA_NOT_ALLOWED":
+        return Check(name, False, fault.message, _GRANT)
+    what, _, remedy = fault.message.rpartition("; ")
+    return Check(name, False, what or remedy, remedy if what else "see what it says")
 
 
 # A cluster whose log may not be read: its groups as an admin client describes them, and its topics.

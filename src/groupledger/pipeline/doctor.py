@@ -116,7 +116,7 @@ def _jars(jars_folder: Path | None) -> Check:
         return Check("jars", False, fault.message, bring_spark())
     home = jars.home(jars_folder)
     there = (home / wanted).is_dir()
-    return Check("jars", there, f"{home} {'has' if there else 'lacks'} {wanted}", "" if there else "groupledger jars")
+    return _judged("jars", there, f"{home} {'has' if there else 'lacks'} {wanted}", "groupledger jars")
 
 
 def _version(name: str, least: str, below: str | None) -> Check:
@@ -127,7 +127,7 @@ def _version(name: str, least: str, below: str | None) -> Check:
         return Check(name, False, "not installed", f"pip install '{name}>={least}'")
     fits = numbers(least) <= numbers(got) and (below is None or numbers(got) < numbers(below))
     remedy = bring_spark() if name == "pyspark" else f"install {name} {wanted}"
-    return Check(name, fits, f"{got} (expected {wanted})", "" if fits else remedy)
+    return _judged(name, fits, f"{got} (expected {wanted})", remedy)
 
 
 _FOUND = {"python": platform.python_version, "pyspark": jars.spark_version}
@@ -147,13 +147,11 @@ def place(location: LedgerLocation) -> Iterator[Check]:
     logs = [path for table in tables.TABLES for path in Path(location.path).absolute().glob(f"{table.name}/_delta_log")]
     closed = [path for path in (folder, *(log.parent for log in logs), *logs) if not _open(path)]
     said = "can be read and written, and deleted from" if not closed else "cannot be read and written by this user"
-    remedy = "change its owner or mode, or choose another place" if closed else ""
-    yield Check("rights", not closed, f"{', '.join(map(str, closed[:NAMED] or [folder]))} {said}", remedy)
+    where, remedy = ", ".join(map(str, closed[:NAMED] or [folder])), "change its owner or mode, or choose another place"
+    yield _judged("rights", not closed, f"{where} {said}", remedy)
     free = shutil.disk_usage(folder).free
-    enough = free >= LEAST_FREE_BYTES
-    yield Check(
-        "disk", enough, f"{free / 2**30:.1f} GiB free at {folder}", "" if enough else "make room: 1 GiB or more"
-    )
+    said = f"{free / 2**30:.1f} GiB free at {folder}"
+    yield _judged("disk", free >= LEAST_FREE_BYTES, said, "make room: 1 GiB or more")
 
 
 def _open(folder: Path) -> bool:
@@ -183,9 +181,8 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
     try:
         ledger_tables.check(spark, location, tables.TABLES)
     except Fault as fault:
-        yield Check(
-            "tables", False, fault.message, "groupledger init" if fault.code == "LEDGER_MISSING" else "see above"
-        )
+        remedy = "groupledger init" if fault.code == "LEDGER_MISSING" else "see above"
+        yield Check("tables", False, fault.message, remedy)
         return
     yield Check("tables", True, f"{len(tables.TABLES)} tables of schema version {tables.SCHEMA_VERSION}")
     seen = attempts.read_commits(spark, location)
@@ -201,9 +198,8 @@ def _numbering(seen: attempts.LedgerView) -> Check:
     once = [len({getattr(commit, name) for commit in seen.commits}) for name in _ONCE]
     found = {len(seen.commits), seen.sequence, *once}
     said = f"{len(seen.commits)} commits, last number {seen.sequence}"
-    return _judged(
-        "commits", len(found) == 1, said, "runs was written by something else: restore it to an older version"
-    )
+    remedy = "runs was written by something else: restore it to an older version"
+    return _judged("commits", len(found) == 1, said, remedy)
 
 
 _ONCE = (c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID)
@@ -245,18 +241,11 @@ def _snapshots(spark: SparkSession, location: LedgerLocation, seen: attempts.Led
     summed = groups.unionAll(members).groupBy(c.SNAPSHOT_ID).agg(F.sum(COPIES).alias(COPIES), F.sum(c.MEMBERS))
     twice, unlike = (F.col(name) for name in (COPIES, f"sum({c.MEMBERS})"))
     wrong = summed.where((twice != 1) | (unlike != 0)).sort(c.SNAPSHOT_ID).limit(MOST).collect()
-    yield _none(
-        "snapshots",
-        [row[0] for row in wrong if row[1] > 1],
-        "each stands once",
-        "two attempts committed the same position: ingest into a new ledger and compare",
-    )
-    yield _none(
-        "members",
-        [row[0] for row in wrong if row[2] != 0 or row[1] == 0],
-        "each snapshot has the members it counts",
-        _REBUILD,
-    )
+    copies = [row[0] for row in wrong if row[1] > 1]
+    remedy = "two attempts committed the same position: ingest into a new ledger and compare"
+    yield _none("snapshots", copies, "each stands once", remedy)
+    others = [row[0] for row in wrong if row[2] != 0 or row[1] == 0]
+    yield _none("members", others, "each snapshot has the members it counts", _REBUILD)
 
 
 def _none(name: str, wrong: Sequence[str], fine: str, remedy: str) -> Check:

@@ -34,8 +34,8 @@ from groupledger.pipeline.past import guard_of
 from groupledger.sinks.attempts import Commit
 from groupledger.sinks.location import ENGINE_ERRORS
 from groupledger.sources import delta_growth, kafka_log, offsets_records, segment_files, snapshot_tables, topic_listings
-from groupledger.sources.files import Files, table_files, unreadable
-from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, opened, split
+from groupledger.sources.files import Files, local_path, table_files, unreadable
+from groupledger.sources.opening import PROBLEM, Arrivals, Rows, SourceFault, missing, opened, split
 from groupledger.sources.snapshot_tables import OpenedTable, SnapshotRows, opened_frame
 from groupledger.tables import LOG_RECORDS
 from groupledger.tables import columns as c
@@ -213,6 +213,20 @@ class Reading:
             if fault is None:
                 raise
             raise fault from error
+
+
+def require_there(sources: Iterable[SourceSettings]) -> None:
+    """Look for the files and folders of these sources on this machine, without Spark; patterns are left to it.
+
+    Raises SourceFault SOURCE_MISSING, and for log segments as `list_segments`.
+    """
+    for source in sources:
+        if source.kind == SEGMENTS:
+            segment_files.list_segments(source.place, glob=source.glob)
+        for path in filter(None, () if source.glob or source.kind == SEGMENTS else (source.path, source.topics)):
+            local = local_path(path)
+            if local is not None and not local.exists():
+                raise missing(path)
 
 
 def read_sources(

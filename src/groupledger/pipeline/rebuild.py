@@ -8,7 +8,7 @@ whether they are the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -353,7 +353,9 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
     """
     with engine_errors_as_faults(location):
         check(spark, location)
-        run = _found(attempts.history(spark, location), run_id)
+        runs = attempts.history(spark, location)
+        require_run([each.run_id for each in runs], run_id)
+        run = next(each for each in reversed(runs) if each.run_id == run_id)  # the last one of that name
         remaking = Remaking(spark, location, config)
         if not remaking.wrote(run):
             raise Fault("NOTHING_TO_VERIFY", f"run {run_id!r} is a {run.kind}: it computes no rows of its own")
@@ -368,13 +370,11 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
             rows.release()
 
 
-def _found(history: tuple[attempts.Run, ...], run_id: str) -> attempts.Run:
-    """Return the run of that name; if it was committed more than once, the last one."""
-    for run in reversed(history):
-        if run.run_id == run_id:
-            return run
-    known = ", ".join(run.run_id for run in reversed(history[-KNOWN_SHOWN:]))
-    raise Fault("UNKNOWN_RUN", f"no committed run is called {run_id!r}; the latest: {known or 'none'}")
+def require_run(committed: Sequence[str], run_id: str) -> None:
+    """Raise Fault UNKNOWN_RUN if no committed run has the name; they are in the order of their commits."""
+    if run_id not in committed:
+        known = ", ".join(reversed(committed[-KNOWN_SHOWN:]))
+        raise Fault("UNKNOWN_RUN", f"no committed run is called {run_id!r}; the latest: {known or 'none'}")
 
 
 def _compared(spark: SparkSession, location: LedgerLocation, run: attempts.Run, rows: RemadeRows) -> Verification:

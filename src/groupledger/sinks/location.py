@@ -356,9 +356,7 @@ def _opened(spark: SparkSession | None, file: Path) -> tuple[Any, tuple[int, int
         return file.open("r+b") if jvm is None else jvm.java.io.RandomAccessFile(str(file), "rw"), identity
     except (OSError, Py4JJavaError) as error:
         reason = str(getattr(error, "java_exception", error))
-        what = f"the ledger cannot be written: its lock file {file} cannot be opened: {reason}"
-        way_out = "nothing of this run counts; mend that, then run it again"
-        raise LedgerRefusal("LEDGER_UNWRITABLE", f"{what}; {way_out}") from error
+        raise unwritable(f"its lock file {file} cannot be opened: {reason}") from error
 
 
 def _make(file: Path) -> None:

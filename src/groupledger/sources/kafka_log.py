@@ -33,6 +33,7 @@ from groupledger.core.faults import (
     is_hopeless,
     kafka_fault,
     log_moved,
+    refusing,
     unreachable,
 )
 from groupledger.core.log.described_groups import DescribedGroup, DescribedMember
@@ -409,6 +410,8 @@ def _tally(taking: _Taking) -> pa.RecordBatch:
 
 PACKAGE = ("confluent-kafka", "kafka")
 _ADMIN_POLL_SECONDS, _AGAIN_SECONDS = 0.05, 0.2
+_REFUSED_SECONDS = 5.0
+"""How long a broker may be starting: an address that is refused, or has no host, after that is given up."""
 _NAMES_A_QUESTION = 500
 _GONE = "UNKNOWN_TOPIC_OR_PART"
 _NOT_DESCRIBED = frozenset({"GROUP_ID_NOT_FOUND", "GROUP_AUTHORIZATION_FAILED", "UNSUPPORTED_VERSION"})
@@ -473,7 +476,7 @@ class Cluster:
     def __init__(self, address: Address, seconds: Callable[[], float]) -> None:
         self.address, self._seconds = address, seconds
         self._errors: list[Any] = []
-        self._until = 0.0
+        self._until, self._answered = 0.0, False
         self._library = client_module("confluent_kafka", *PACKAGE)
         self._asked = client_module("confluent_kafka.admin", *PACKAGE)
         self._admin = address.client("AdminClient", "confluent_kafka.admin", error_cb=self._errors.append)
@@ -587,19 +590,30 @@ class Cluster:
 
     def _answer(self, future: Any, doing: str, unless: Collection[str] = ()) -> Any:
         """Return the answer to a request; None for one of the errors `unless`."""
+        patient, heard = self._until - self.address.timeout_seconds + _REFUSED_SECONDS, len(self._errors)
         while not future.done():
             self._admin.poll(_ADMIN_POLL_SECONDS)
+            if self._seconds() < patient:
+                heard = len(self._errors)
+            elif not self._answered and self._is_refused(heard):
+                raise silence(self.address, self._errors, doing, early=True)
             hopeless = next((error for error in self._errors if is_hopeless(error.name(), error.str())), None)
             if hopeless is not None:
                 raise kafka_fault(hopeless.name(), hopeless.str(), self.address.bootstrap, doing)
             if self._seconds() > self._until:
                 raise silence(self.address, self._errors, doing)
         try:
-            return future.result(0)
+            found = future.result(0)
         except self._library.KafkaException as error:
             if error.args[0].name() in unless:
                 return None
             raise self._fault(error, doing) from error
+        self._answered = True
+        return found
+
+    def _is_refused(self, since: int) -> bool:
+        """Return whether by the errors since then nobody listens at any address; each was tried again meanwhile."""
+        return refusing(error.str() for error in self._errors[since:]) >= set(self.address.bootstrap.split(","))
 
     def _fault(self, error: Any, doing: str) -> Exception:
         """Return the exception for an error, which may be transient."""
@@ -631,8 +645,8 @@ def _group(group: Any) -> DescribedGroup:
     return DescribedGroup(group.group_id, kind, state, group.partition_assignor or None, members)
 
 
-def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
-    """Return the fault of a cluster that did not answer in time, by the errors that its client reported meanwhile."""
+def silence(address: Address, errors: Iterable[Any], doing: str, *, early: bool = False) -> Fault:
+    """Return the fault of a cluster that did not answer, in time or `early`, by what its client reported meanwhile."""
     heard = [error for error in errors if error.name() not in PASSING]
     hopeless = [error for error in heard if is_hopeless(error.name(), error.str())]
     for error in (*hopeless, *heard[-1:]):
@@ -640,4 +654,4 @@ def silence(address: Address, errors: Iterable[Any], doing: str) -> Fault:
         if fault.code != "KAFKA_UNREACHABLE":
             return fault
     said = heard[-1].str() if heard else None
-    return unreachable(address.bootstrap, said, doing, address.timeout_seconds)
+    return unreachable(address.bootstrap, said, doing, None if early else address.timeout_seconds)

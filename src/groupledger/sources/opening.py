@@ -116,6 +116,11 @@ def seen(watch: Observation) -> dict[str, int] | None:
         raise
 
 
+def missing(path: str) -> SourceFault:
+    """Return the fault that nothing is at a path."""
+    return SourceFault("SOURCE_MISSING", f"{path}: there is no such file or table; check sources")
+
+
 def opened(read: Callable[[], T], path: str) -> T:
     """Return what `read` returns. Raises SourceFault if there is nothing, or something Spark cannot read."""
     try:
@@ -124,7 +129,7 @@ def opened(read: Callable[[], T], path: str) -> T:
     except AnalysisException as error:
         condition = error.getCondition() or "an unknown reason"
         if condition.startswith(("PATH_NOT_FOUND", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_MISSING_DELTA_TABLE")):
-            raise SourceFault("SOURCE_MISSING", f"{path}: there is no such file or table; check sources") from error
+            raise missing(path) from error
         if condition.startswith((*_NO_TABLE, *_NO_CATALOG)):
             words = f"the catalog of this Spark session has no such table or view ({condition})"
             expected = "expected a name as SHOW TABLES gives it, such as schema.table or catalog.schema.table"
