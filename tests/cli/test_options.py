@@ -95,6 +95,11 @@ def test_a_command_is_found_by_another_name():
         (["show", "--limt", "3"], "Did you mean --limit?"),
         (["replay", "--verify", "run"], "No such option: --verify; that is a command: verify"),
         (["report", "storms", "--start", "1h"], "Did you mean --since?"),
+        (["explain", "g", "4"], "Got unexpected extra argument (4). Did you mean --generation 4? See"),
+        (["diff", "g", "1", "99"], "Got unexpected extra arguments (1 99). Did you mean --from 1 --to 99? See"),
+        (["plan-migration", "g", "4"], "Got unexpected extra argument (4). See"),
+        (["explain", "--at", "1h"], "GROUP'; of all groups: groupledger timeline '*' --since TIME --until TIME. See"),
+        (["explain"], "Missing argument 'GROUP'. See"),
     ],
 )
 def test_an_unknown_option_leads_to_one_of_this_command(words, said):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -136,6 +137,10 @@ def _usage(error: click.ClickException) -> str:
     if context is None:
         return error.format_message()
     said = _no_such_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
+    own = {name for each in context.command.params if not getattr(each, "hidden", False) for name in each.opts}
+    options = ["--from", "--to"] if "--from" in own else ["--generation"] if "--generation" in own else []
+    meant = zip(options, re.findall(r"[( ](\d+)(?=[ )])", said) if "unexpected extra" in said else (), strict=False)
+    said += "".join(f". Did you mean {words}?" for words in [" ".join(map(" ".join, meant))] if words)
     end = "" if said.endswith((".", "!", "?")) else "."
     return f"{said}{end} See `{context.command_path} --help`."
 
