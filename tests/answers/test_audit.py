@@ -226,10 +226,10 @@ def test_it_is_a_gate(place, words, code, failed):
         (("--since", "yesterday"), "or how long before now: 90s, 15m, 24h"),
         (("--since", "1h", "--until", "2h"), "expected since < until"),
         (("--joined", "a"), "--joined takes two or more topics"),
-        (("--joined", "a,grwon"), "no topic 'grwon' in this ledger; known: grown"),
+        (("--joined", "a,grwon"), "no topic 'grwon' in this ledger; did you mean grown"),
         (("--fail-on", ""), "the list names no code or severity; expected some, such as UNOWNED,error"),
         (("--fail-on", "error", "--fail-on", ", "), "the list names no code or severity"),
-        (("--group", "sonud"), "no group 'sonud' in this ledger; known: sound"),
+        (("--group", "sonud"), "no group 'sonud' in this ledger; did you mean sound"),
         (("--group", "nothing-*"), "no group 'nothing-*' in this ledger"),
         (("--cluster", "prod"), "no cluster 'prod' in this ledger; known: dev"),
     ],
@@ -238,6 +238,15 @@ def test_what_cannot_be_asked_is_said(place, words, says):
     ran = ask(place, *words)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert says in ran.stderr
+
+
+@pytest.mark.parametrize("by_option", [True, False])
+def test_the_next_step_can_be_pasted(place, by_option):
+    words, env = ([], {"GROUPLEDGER_LEDGER": place}) if not by_option else (["--ledger", place], {})
+    ran = CliRunner(env=env).invoke(main, ["audit", "restless", *words])
+    where = f" --ledger {place}" * by_option
+    page = "(docs/guides/investigate/rebalance-storms.md)"
+    assert f"next: groupledger report storms restless --cluster dev{where} {page}" in ran.stdout
 
 
 def test_a_period_knows_the_state_it_begins_in(place):

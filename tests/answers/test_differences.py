@@ -134,7 +134,7 @@ def test_two_results_for_one_state_are_compared(ledger):
 
 
 def test_a_scenario_without_a_result_is_refused(ledger):
-    with pytest.raises(Fault, match="no scenario 'bsaeline' in this ledger; known: baseline"):
+    with pytest.raises(Fault, match="no scenario 'bsaeline' in this ledger; did you mean baseline\\?"):
         scenario_difference(ledger, "pay", ("bsaeline", "other"), 2)
     with pytest.raises(Fault, match="has no result of the scenario 'elsewhere'; it has: baseline, other"):
         scenario_difference(ledger, "pay", ("baseline", "elsewhere"), 2)

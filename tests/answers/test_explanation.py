@@ -252,7 +252,7 @@ def test_an_explanation_asks_few_queries(place):
             return super().query(sql, **values)
 
     # Causes rest on what members had earlier and on leader epochs, attributions on what the leader wrote.
-    for generation, most in ((1, 9), (2, 12), (4, 12)):
+    for generation, most in ((1, 10), (2, 13), (4, 13)):
         reader = Counting(place)
         explain(reader, "pay", None, generation)
         assert reader.asked <= most

@@ -1,12 +1,14 @@
 """Up to when a ledger is known, where groups record nothing: ages, alerts, and what is said not to be known."""
 
+import re
 from datetime import timedelta
 
 import pytest
 
 from groupledger.answers.audit import audit
 from groupledger.answers.gauges import gauges
-from groupledger.answers.scope import RequestedScope, known, newest
+from groupledger.answers.joins import joins
+from groupledger.answers.scope import RequestedScope, known, known_for, newest
 from groupledger.answers.unowned import unowned_partitions
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import COMMITTED, read_to
@@ -89,6 +91,18 @@ def test_each_cluster_is_known_by_itself(written):
     assert known(reader).text == (
         "known up to 2026-11-21T14:30:00.000Z (dev); 2026-11-21T14:09:00.000Z (eu), the newest record read"
     )
+
+
+@pytest.mark.parametrize(
+    ("group", "moments"),
+    [("stuck", ["14:30:00.000Z"]), ("s*", ["14:30:00.000Z"]), ("pay", ["14:09:00.000Z"]), (None, 2), ("*", 2)],
+)
+def test_an_answer_about_groups_of_one_cluster_says_up_to_when_that_one_is_known(written, group, moments):
+    other = History("pay", "eu").state(2, "m a:0")
+    reader = written(**rows([read_to(dev=at(30), eu=at(9))], STUCK, other))
+    text = known_for(reader, joins(reader, RequestedScope(group=group), 10), None).text
+    found = re.findall(r"T(\S+Z)", text)
+    assert (found if isinstance(moments, list) else len(found)) == moments
 
 
 def test_a_length_of_time_counts_back_from_now_of_the_cluster_that_was_asked_for(written):

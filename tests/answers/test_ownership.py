@@ -178,7 +178,7 @@ def test_nobody_has_a_deleted_topic_and_that_is_no_line(written):
     ("cluster", "group", "told"),
     [
         ("ue", None, "no cluster 'ue' in this ledger; known: dev, eu"),
-        (None, "pya", "no group 'pya' in this ledger; known: pay"),
+        (None, "pya", "no group 'pya' in this ledger; did you mean pay"),
         ("eu", "new", "no group 'new' in cluster 'eu'; known: pay"),
     ],
 )

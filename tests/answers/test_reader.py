@@ -133,7 +133,7 @@ def test_moments_are_utc_and_nothing_is_rounded(place):
         ("", "expected a query"),
         ("COPY runs TO 'x.csv'", "expected a query"),
         ("INSERT INTO runs SELECT * FROM runs", "expected a query"),
-        ("SELECT nothing FROM current_runs", "No field named nothing"),
+        ("SELECT nothing FROM current_runs", "no column 'nothing' in current_runs, which has run_id"),
         ("SELECT * FROM nothing", "no table or view 'nothing'; `groupledger sql` lists the views"),
         ("SELECT FROM", "cannot be run"),
         ("SELECT 1; SELECT 2", "single SQL statement"),

@@ -150,7 +150,12 @@ def test_the_last_incarnation_and_the_settled_epoch_are_told(ledger, group, gene
 @pytest.mark.parametrize(
     ("group", "cluster", "generation", "said"),
     [
-        ("pya", None, None, "no group 'pya' in this ledger; known: pay"),
+        (
+            "pya",
+            None,
+            None,
+            "no group 'pya' in this ledger; did you mean pay? (4 known: `groupledger show` lists them)",
+        ),
         ("pay", "eu", None, "no group 'pay' in cluster 'eu'; known: both"),
         ("pay", None, 7, "group 'pay' has no generation 7 in this ledger; last known: 0, 1, 2"),
         ("both", None, None, "group 'both' is in clusters dev, eu: choose one (--cluster)"),

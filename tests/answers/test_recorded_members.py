@@ -53,7 +53,7 @@ def test_a_library_that_cannot_mix_is_told_by_its_hand(plan):
 def test_a_group_that_is_not_there_is_named(plan):
     done = plan("rdk-rnage")
     assert done.exit_code == 2
-    assert "known: rdk-range" in done.stderr
+    assert "did you mean rdk-range" in done.stderr
 
 
 def test_partitions_are_those_of_the_last_listing(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from groupledger.answers.queries import records
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope, scope
+from groupledger.answers.storms import storms
 from groupledger.core.faults import Fault
 from tests.answers.group_histories import history, second, together
 from tests.answers.ledgers import write
@@ -46,6 +47,14 @@ def test_a_period_has_its_first_moment_and_not_its_last(reader):
     assert inside(reader, since=second(60), until=second(180)) == ["axb", "a%b"]
     assert inside(reader, since=timedelta(minutes=1)) == ["O'Brien", "a"]
     assert inside(reader, until=timedelta(minutes=5)) == ["a_b"]
+
+
+@pytest.mark.parametrize(("until", "said"), [(second(1), ["no record lies"]), (second(180), ["1 gap in"])])
+def test_gaps_are_said_of_a_period_in_which_the_ledger_has_records(written, until, said):
+    gap = {"cluster_id": "dev", "group_id": "a", "snapshot_id": "log/dev/0/1", "kind": "generations-skipped"}
+    reader = written(**together([history("a").state(60, 1, {"m": ""})]), coverage=[gap])
+    notes = storms(reader, RequestedScope(until=until), 10).notes
+    assert [note.startswith(begin) for note, begin in zip(notes, said, strict=True)] == [True] * len(said)
 
 
 def test_what_cannot_be_is_refused(reader):

@@ -190,7 +190,7 @@ def test_nothing_says_why(ledger):
     known = "2026-11-21T14:01:00.000Z to 2026-11-21T14:05:00.000Z"
     assert found.notes == (f"nothing in that time: the ledger knows pay from {known}",)
     for asked, says in (
-        (("pya",), "no group 'pya' in this ledger; known: pay"),
+        (("pya",), "no group 'pya' in this ledger; did you mean pay"),
         (("pay", "ue"), "no cluster 'ue' in this ledger; known: dev, eu"),
         (("x*",), "no group 'x\\*' in this ledger; known: coop"),
         (("coop", "eu"), "no group 'coop' in cluster 'eu'; known: pay"),

@@ -158,7 +158,7 @@ def test_nothing_says_why(ledger, written):
         "1 group without members: they subscribe to nothing, and are not here" in unowned_partitions(empty, at(2)).notes
     )
     assert unowned_partitions(empty, at(2), timedelta(minutes=10)).notes == unowned_partitions(empty, at(2)).notes
-    with pytest.raises(Fault, match="no group 'pya' in this ledger; known: pay"):
+    with pytest.raises(Fault, match="no group 'pya' in this ledger; did you mean pay"):
         unowned_partitions(ledger, at(5), group="pya")
 
 

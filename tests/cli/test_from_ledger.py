@@ -171,4 +171,4 @@ def test_options_that_do_not_go_together(words, complaint):
 def test_a_group_that_is_not_there_is_named(simulated):
     done = simulated({"id": "x", "events": []}, group="java-rnage")
     assert done.exit_code == 2
-    assert "known: java-range" in done.stderr
+    assert "did you mean java-range" in done.stderr

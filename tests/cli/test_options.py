@@ -106,6 +106,8 @@ def test_a_command_is_found_by_another_name():
         (["diff", "g", "--scenarios", "a,b", "--to", "1"], "expected --from 5 [--to 6], or --scenarios a,b"),
         (["what-if", "g", "--members=+x"], "'+x' is no number of members; expected +3 or -2"),
         (["readiness", "--to", "kip-848", "--ledger", "nowhere"], "[LEDGER_MISSING]"),
+        (["explain", "--at", "1h"], "GROUP'; of all groups: groupledger timeline '*' --since TIME --until TIME. See"),
+        (["explain"], "Missing argument 'GROUP'. See"),
     ],
 )
 def test_what_a_command_does_not_take_leads_to_what_it_takes(words, said):

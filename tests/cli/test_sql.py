@@ -77,12 +77,16 @@ def test_without_a_query_the_views_are_listed(place):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["SELECT x FROM current_runs"], "No field named x"),
+        (["SELECT x FROM current_runs r"], "no column 'x' in r, which has run_id, attempt_id,"),
+        (["SELECT moves FROM current_runs"], "finished_at, removed; current_rebalances has moves"),
+        (["SELECT attempt FROM current_runs"], "no column 'attempt' in current_runs; did you mean attempt_id?"),
+        (["SELECT no"], "the query cannot be run: No field named no; `groupledger sql` lists the views"),
+        (["SELECT * FROM rebalances_current"], "did you mean current_rebalances? `groupledger sql` lists"),
         (["DELETE FROM runs"], "expected a query"),
         (["SELECT 1", "SELECT 2"], "unexpected extra argument"),
         (["SELECT 1", "--limit", "0"], "--limit"),
         (["SELECT"], "the query cannot be run: Expected: an expression, found: EOF; `groupledger sql` lists the views"),
-        (["SELECT * FROM current_run"], "there is no table or view 'current_run'; known: current_runs"),
+        (["SELECT * FROM current_run"], "there is no table or view 'current_run'; did you mean current_runs?"),
         (["SELECT * FROM nope"], "there is no table or view 'nope'; `groupledger sql` lists the views"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_program_has_causes_and_moves_in_full(place):
 def test_a_partition_is_a_line_an_owner(place):
     asked = ("--partition", "a-1", "--group", "pay")
     assert lines(run(place, *asked)) == [
-        "a-1 (pay, cluster dev; 2026-11-21, UTC) to 2026-11-21 14:05:00.000, as the coordinator recorded it",
+        "a-1 (pay, cluster dev; 2026-11-21, UTC) to 2026-11-21 14:05:00.000, as recorded",
         "since for owner gen recorded in until",
         "14:01:00.000 2 min 0 s app-1-3f2504e0 1 log/dev/pay/1 14:03:00.000",
         "14:03:00.000 2 min 0 s, still app-2-3f2504e0 3 log/dev/pay/3 -",
@@ -102,7 +102,7 @@ def test_what_there_is_no_room_for_is_said(place):
         (["pay", "--group", "x"], "two groups: 'pay' and --group 'x'"),
         (["pay", "--since", "yesterday"], "or how long before now"),
         (["pay", "--since", "1m", "--until", "2m"], "--since 2026-11-21 14:04:00.000 is after --until"),
-        (["pya"], "no group 'pya' in this ledger; known: pay"),
+        (["pya"], "no group 'pya' in this ledger; did you mean pay"),
         (["--partition", "a"], "a partition is TOPIC-NUMBER"),
         (["--partition", "b-1"], "no topic 'b'"),
         (["pay", "--limit", "0"], "--limit"),

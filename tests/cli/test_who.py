@@ -59,7 +59,7 @@ def holding(last, following, member=None, covered=True, **more):
 )
 def test_a_holding_is_a_line(capsys, holding, expected):
     lines = said(capsys, OwnershipAt("orders", 7, at(3), (holding,), (), ("mind the gap",)), wide=True).splitlines()
-    title = "orders-7 at 2026-11-21 14:03:00.000 UTC (cluster dev), as the coordinator recorded it"
+    title = "orders-7 at 2026-11-21 14:03:00.000 UTC (cluster dev), as recorded"
     assert lines[:2] == ["", title]
     assert [" ".join(line.split()) for line in lines[3:]] == [expected, "note: mind the gap"]
 
@@ -104,7 +104,7 @@ def lines(ran):
 
 def test_without_a_time_it_is_the_newest_moment_that_the_ledger_knows(place):
     assert lines(run(place, "who", "a-0", "--cluster", "dev")) == [
-        "a-0 at 2026-11-21 14:04:00.000 UTC (cluster dev), as the coordinator recorded it",
+        "a-0 at 2026-11-21 14:04:00.000 UTC (cluster dev), as recorded",
         "group owner since gen recorded in",
         "payments-service payments-service-consumer-1-3f2504e0 14:01:00.000 1 log/dev/payments-service/1",
     ]

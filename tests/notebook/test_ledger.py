@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
@@ -119,8 +120,6 @@ def test_a_ledger_is_read_and_shown_without_what_takes_long_to_load(place):
 
 
 def test_a_path_of_any_kind_opens_a_ledger(place, tmp_path):
-    from pathlib import Path
-
     assert gl.open(Path(place)).group("pay").cluster == "dev"
     assert gl.open(f"file://{place}").group("pay").group_id == "pay"
     with pytest.raises(gl.Fault, match="there is no ledger at"):
@@ -143,7 +142,7 @@ def test_what_needs_spark_says_so(arguments, code):
 
 
 def test_dataframes_of_spark_need_a_session(ledger):
-    with pytest.raises(gl.Fault, match="need a session"):
+    with pytest.raises(gl.Fault, match=r"needs a session: gl.open\(location, spark=spark\)"):
         ledger.frames  # noqa: B018 - the attribute access is the test
 
 
@@ -158,7 +157,7 @@ def test_a_ledger_says_where_it_is_and_what_can_be_asked(ledger, place):
     assert ledger.group("both", "eu").cluster == "eu"
     with pytest.raises(gl.Fault, match="group 'both' is in clusters dev, eu: choose one"):
         ledger.group("both")
-    with pytest.raises(gl.Fault, match="no group 'pya' in this ledger; known: pay"):
+    with pytest.raises(gl.Fault, match="no group 'pya' in this ledger; did you mean pay"):
         ledger.group("pya")
 
 
@@ -169,6 +168,7 @@ def test_a_ledger_says_where_it_is_and_what_can_be_asked(ledger, place):
         "2026-11-21T14:01:30",
         "2026-11-21 15:01:30+01:00",
         "210s",
+        1795269690,
         timedelta(seconds=210),
         datetime(2026, 11, 21, 14, 1, 30),  # noqa: DTZ001 - a naive datetime is the test
         datetime(2026, 11, 21, 14, 1, 30, tzinfo=UTC),
@@ -185,9 +185,44 @@ def test_a_moment_may_be_written_in_many_ways(ledger, when):
     assert ledger.group("pay").diff(when).value.before.generation == 1
 
 
-def test_a_moment_that_is_none_is_refused(ledger):
-    with pytest.raises(gl.Fault, match="a time is ISO 8601"):
-        ledger.who("a-2", at="noon")
+WRONG = {
+    "time": (lambda ledger: ledger.who("a-2", at="noon"), "BAD_TIME", "a time is ISO 8601"),
+    "number of seconds": (lambda ledger: ledger.who("a-2", at=12345), "BAD_TIME", "; got '12345'"),
+    "hours": (lambda ledger: ledger.audit(since=24), "BAD_TIME", "; got '24'"),
+    "fraction": (lambda ledger: ledger.group("pay").diff(4.5), "BAD_TIME", "or a generation: 12; got '4.5'"),
+    "generation": (
+        *(lambda ledger: ledger.explain("pay", "abc"), "USAGE"),
+        "generation is 'abc'; expected a number, or \"latest\" (a time is at=)",
+    ),
+    "half a generation": (lambda ledger: ledger.group("pay").rebalance(4.5), "USAGE", "generation is 4.5; expected a"),
+    "offset": (lambda ledger: ledger.group("pay").explain(offset="x"), "USAGE", "offset is 'x'; expected a whole"),
+    "no rows": (lambda ledger: ledger.storms(limit=0), "USAGE", "limit is 0; expected 1 or more"),
+    "all rows": (lambda ledger: ledger.show(limit=None), "USAGE", "limit is None; expected a whole number"),
+    "group": (lambda ledger: ledger.group("nope"), "UNKNOWN_GROUP", "known: "),
+    "clusters": (lambda ledger: ledger.group("both"), "AMBIGUOUS_GROUP", "choose one (cluster=)"),
+    "cluster": (lambda ledger: ledger.show("de"), "UNKNOWN_CLUSTER", "dev? (2 known: ledger.show() lists them)"),
+    "order": (lambda ledger: ledger.group("pay").diff(3, 1), "BAD_PERIOD", "expected begin before end"),
+    "no Spark": (lambda ledger: ledger.replay("range"), "SPARK_NEEDED", "a replay, or a DataFrame, needs a session"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_cannot_be_asked_is_refused_in_the_words_of_python(ledger, name):
+    ask, code, said = WRONG[name]
+    with pytest.raises(gl.Fault) as raised:
+        ask(ledger)
+    assert raised.value.code == code
+    assert said in raised.value.message
+
+
+def test_the_latest_generation_may_be_named(ledger):
+    assert repr(ledger.explain("pay", "latest")) == repr(ledger.explain("pay"))
+
+
+def test_a_ledger_nearby_is_named_as_one_opens_it(place, tmp_path):
+    Path(tmp_path, "ledger").symlink_to(place)
+    with pytest.raises(gl.Fault, match=rf'gl.open\("{tmp_path}/ledger"\) opens one nearby'):
+        gl.open(tmp_path / "legder")
 
 
 def test_a_frame_has_its_columns_without_a_row(ledger):

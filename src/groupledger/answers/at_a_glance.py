@@ -45,14 +45,11 @@ class Listing:
         return self.total - len(self.rows)
 
 
+Head = tuple[str, ...]
+
+
 def _listing(
-    reader: Reader,
-    limit: int,
-    title: str,
-    rows: str,
-    shown: tuple[str, ...],
-    order: tuple[str, ...],
-    values: Mapping[str, Value],
+    reader: Reader, limit: int, title: str, rows: str, shown: Head, order: Head, values: Mapping[str, Value]
 ) -> Listing:
     """List `shown` columns of the first rows of a query; `order`: columns, with `-` before one the greatest first."""
     columns = ", ".join(f"q.{name} AS c{number}" for number, name in enumerate(shown))
@@ -195,18 +192,11 @@ def one_rejected(reader: Reader, attempt_id: str) -> str | None:
 
 
 def _rejected_or_found(
-    reader: Reader,
-    title: str,
-    rows: str,
-    shown: tuple[str, ...],
-    order: tuple[str, ...],
-    limit: int,
-    cluster: str | None,
-    group_id: str | None,
+    reader: Reader, title: str, rows: str, shown: Head, order: Head, limit: int, cluster: str | None, group: str | None
 ) -> Listing:
-    condition, values = matching("w.", cluster_id=cluster, group_id=group_id)
+    condition, values = matching("w.", cluster_id=cluster, group_id=group)
     listing = _listing(reader, limit, title, f"SELECT * FROM ({rows}) w WHERE {condition}", shown, order, values)
-    return _of_known(reader, listing, cluster, group_id)
+    return _of_known(reader, listing, cluster, group)
 
 
 def _with_gaps(rows: str, columns: tuple[str, ...], gaps: str, keys: tuple[str, ...]) -> str:

@@ -196,11 +196,10 @@ class Found:
     evidence: str = field(metadata=shown("evidence", detail=True, place=1))
     snapshot_id: str | None
 
-    @property
-    def next_step(self) -> str:
-        """The command that shows more of the worst record, and the page about it."""
+    def next_step(self, where: str = "") -> str:
+        """Return the command that shows more of the worst record, and the page; `where`: as `Invariant.next_step`."""
         at = None if self.last is None else iso(self.last)
-        return BY_CODE[self.code].next_step(self.group_id, self.cluster_id, self.snapshot_id, at)
+        return BY_CODE[self.code].next_step(self.group_id, self.cluster_id, self.snapshot_id, at, where)
 
     @property
     @computed(WHEN)

@@ -336,11 +336,7 @@ class TopicChanges:
     """The topics of two neighbouring states. A group that comes from nothing shows nothing of topics."""
 
     def __init__(
-        self,
-        before: Side,
-        after: Side,
-        lives: Mapping[str, tuple[TopicLife, ...]],
-        given: Sequence[GivenPartition],
+        self, before: Side, after: Side, lives: Mapping[str, tuple[TopicLife, ...]], given: Sequence[GivenPartition]
     ) -> None:
         """Take topics by name, with how they were listed; an id that the ledger has no name for stands for itself."""
         self._before, self._after, self._lives, self._given = before, after, lives, given

@@ -40,7 +40,7 @@ from groupledger.answers.queries import (
     records,
     steps,
 )
-from groupledger.answers.scope import moments, require_scenario
+from groupledger.answers.scope import moments, newest, not_known_after, require_scenario
 from groupledger.answers.spoken import SERVER_DEFAULT, assignor_of, spans
 from groupledger.answers.states import (
     BASELINE,
@@ -51,6 +51,7 @@ from groupledger.answers.states import (
     assigned_ids,
     choose,
     cluster_of,
+    rebalance_states,
     select,
     snapshots_of,
     states,
@@ -325,8 +326,8 @@ class Unowned:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The state that the rebalance began from."""
+class Neighbour:
+    """The state that a rebalance began from, or that of the next rebalance."""
 
     snapshot_id: str
     generation: int | None
@@ -340,17 +341,20 @@ class Explanation:
 
     `rounds` is how many generations it took until no further one had to follow, None where no results say so, or
     others joined or left before; `settled` is the last of them. `leader_change`: that the coordinator moved or
-    restarted since the state before, cause or not; None if it did not, or if that is not known.
+    restarted since the state before, cause or not; None if it did not, or if that is not known. `after`: the next
+    rebalance that is recorded. `notes` say that the time that was asked about lies behind all that is known.
     """
 
     rebalance: Rebalance
-    before: Before | None
+    before: Neighbour | None
     causes: tuple[Cause, ...]
     moved: tuple[Moved, ...] = field(metadata=listed(Moved))
     unowned: tuple[Unowned, ...]
     rounds: int | None
     settled: int | None
     leader_change: LeaderChange | None = None
+    after: Neighbour | None = None
+    notes: tuple[str, ...] = ()
 
 
 def explain(
@@ -371,16 +375,28 @@ def explain(
         rounds = settled = None  # partitions that nobody has: it has not settled
     causes = with_departures(reader, (found.cluster_id, found.group_id), before, differs.after, differs.causes)
     [change] = leader_changes(reader, [StateChange(found.cluster_id, before, differs.after, causes)])
+    at = which.get("at")
+    ends = None if at is None else newest(reader, found.cluster_id)
     return Explanation(
         rebalance=found,
-        before=None if before is None else Before(before.snapshot_id, before.number, before.at, before.assignor),
+        before=None if before is None else Neighbour(before.snapshot_id, before.number, before.at, before.assignor),
         causes=with_coordinator(causes, change),
         moved=differs.moved,
         unowned=nobody,
         rounds=rounds,
         settled=settled,
         leader_change=change,
+        after=_next(reader, found, differs.after),
+        notes=() if at is None or ends is None or at <= ends else (not_known_after(found.cluster_id, ends),),
     )
+
+
+def _next(reader: Reader, found: Rebalance, state: Side) -> Neighbour | None:
+    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
+    columns = "q.snapshot_id, q.number AS generation, q.observed_at, q.assignor"
+    later = f"SELECT {columns} FROM ({rebalance_states(condition)}) q WHERE q.represents AND q.offset > :offset"
+    rows = records(reader, f"{later} ORDER BY q.offset LIMIT 1", **values, offset=state.offset)
+    return from_row(Neighbour, rows[0]) if rows else None
 
 
 def _unowned_still(

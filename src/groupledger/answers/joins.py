@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.queries import GroupKey, Query, Reader, Record, gathered, group_of, one_of, records, steps
-from groupledger.answers.scope import Ranking, RequestedScope, Scope, any_record, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, limits, scope
 from groupledger.answers.states import recorded, recorded_states
 from groupledger.core.text import length, stretch
 
@@ -91,8 +91,8 @@ def joins(reader: Reader, asked: RequestedScope, limit: int) -> Joins:
         for key, of_group in groupby(changes, lambda each: (each.cluster_id, each.group_id))
     ]
     found.sort(key=lambda each: (-each.changes, each.cluster_id, each.group_id))
-    why = () if found else (why_empty(reader, within, with_members=NO_CHANGE),)
-    return Ranking(GroupJoins, within, tuple(found[:limit]), len(found), why + gaps(reader, within))
+    notes = limits(reader, within, found, with_members=NO_CHANGE)
+    return Ranking(GroupJoins, within, tuple(found[:limit]), len(found), notes)
 
 
 def _group(key: GroupKey, changes: Sequence[MembershipChange]) -> GroupJoins:
@@ -375,8 +375,8 @@ def static_members(reader: Reader, asked: RequestedScope, limit: int) -> StaticM
         counted = len(of_id), moved
         members.append(StaticMember(*key, *counted, of_id[0].at, of_id[-1].at, tuple(processes), evidence))
     members.sort(key=lambda each: (each.shared is None, -each.moved, -each.takeovers, *_INSTANCE(each)))
-    why = () if members else (_why_no_takeover(reader, within),)
-    return StaticMembers(within, tuple(members[:limit]), len(members), why + gaps(reader, within))
+    notes = limits(reader, within, members, with_members="" if members else _why_no_takeover(reader, within))
+    return StaticMembers(within, tuple(members[:limit]), len(members), notes)
 
 
 _INSTANCE = attrgetter("cluster_id", "group_id", "instance_id")
@@ -406,8 +406,6 @@ def _heirs(reader: Reader, within: Scope, found: Sequence[Takeover]) -> dict[tup
 
 
 def _why_no_takeover(reader: Reader, within: Scope) -> str:
-    if not any_record(reader, within, "t.members > 0"):
-        return why_empty(reader, within)
     condition, values = within.of_groups("t.")
     query = f"SELECT 1 AS found FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL"
     if records(reader, f"{query} LIMIT 1", **values):

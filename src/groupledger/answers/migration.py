@@ -24,7 +24,7 @@ from groupledger.answers.queries import (
     records,
     steps,
 )
-from groupledger.answers.scope import Ranking, RequestedScope, Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, limits, scope
 from groupledger.answers.states import States, recorded_states, states_of
 from groupledger.core.protocol.recorded import REMEMBERING
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
@@ -124,8 +124,7 @@ def migrations(reader: Reader, asked: RequestedScope, limit: int) -> Migrations:
     changes = (stage for each in found[:limit] for stage in each.stages[1:])
     sides = states_of(reader, [row for stage in changes for row in (stage.before, stage.first) if row is not None])
     groups = tuple(_migration(reader, each, sides) for each in found[:limit])
-    why = () if found else (why_empty(reader, within, with_members=NONE_CHANGED),)
-    return Ranking(Migration, within, groups, len(found), why + gaps(reader, within))
+    return Ranking(Migration, within, groups, len(found), limits(reader, within, found, with_members=NONE_CHANGED))
 
 
 NONE_CHANGED = "every group was assigned in one way all through this period, and none has members of both kinds"
@@ -165,10 +164,7 @@ _Stretch = tuple["datetime", "datetime | None"]
 
 
 def _change(
-    group: GroupKey,
-    stage_pair: tuple[Stage, Stage],
-    end: datetime | None,
-    known: tuple[States, Sequence[_Stretch]],
+    group: GroupKey, stage_pair: tuple[Stage, Stage], end: datetime | None, known: tuple[States, Sequence[_Stretch]]
 ) -> WayChange:
     (before, after), (sides, unowned) = stage_pair, known
     previous = after.before

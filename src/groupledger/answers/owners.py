@@ -39,7 +39,7 @@ from groupledger.answers.queries import (
     steps,
     topic_lives,
 )
-from groupledger.answers.scope import Known, known, reaches, require_names, unknown_topic
+from groupledger.answers.scope import Known, known, not_known_after, reaches, require_names, unknown_topic
 from groupledger.core.moments import EPOCH, iso
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.offsets_log import RecordKind, decode
@@ -157,7 +157,7 @@ def ownership(
         if at < begins:
             notes.append(f"history of cluster {name} begins at {iso(begins)}: what was before is not known")
         elif at > ends:
-            notes.append(f"cluster {name} is known up to {iso(ends)}: what was later is not known")
+            notes.append(not_known_after(name, ends))
     notes += [*_holding_notes(holdings, groups), *_identity_notes(topic, partition, holdings, others)]
     gaps = _gaps(reader, holdings)
     notes += [f"gap in the history of {row['group_id']} ({row['kind']}): {row['reason']}" for row in gaps[:GAPS_NAMED]]

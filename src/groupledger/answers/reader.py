@@ -36,6 +36,7 @@ _ALLOCATOR = "_RJEM_MALLOC_CONF", "narenas:2,dirty_decay_ms:200,muzzy_decay_ms:0
 """How the allocator within delta-rs (jemalloc) is to work; it reads this variable of the environment when it is loaded.
 By default it keeps freed memory for ten seconds: a third of what an answer about a large ledger takes."""
 _NO_TABLE = re.compile(r"table 'datafusion\.(?:public\.)?(?P<name>[^']*)' not found")
+_NO_COLUMN = re.compile(r'No field named (?:(?P<of>\w+)\.)?"?(?P<name>\w+)"?\..*?\nValid fields are (?P<there>.*)\.')
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -154,20 +155,33 @@ class LedgerReader:
         return self._tables[name]
 
     def _fault(self, error: Exception) -> Fault:
-        said = first_words(error)
+        said, column = first_words(error), _NO_COLUMN.search(str(error))
         if isinstance(error, OSError) or re.search(r"Parquet|Object (?:at|Store)|IO error|Corrupt", said):
             return Fault("LEDGER_UNREADABLE", f"a file of the ledger at {self.place} cannot be read: {said}")
-        return Fault("SQL_INVALID", _why_not(said))
+        return Fault("SQL_INVALID", _why_not(said) if column is None else self._no_column(**column.groupdict()))
+
+    def _no_column(self, of: str | None, name: str, there: str) -> str:
+        """Say which columns what is queried has, and which views have the one that was asked for."""
+        pairs = [each.rpartition(".") for each in there.split(", ") if of is None or each.startswith(f"{of}.")]
+        sources, columns = (list(dict.fromkeys(pair[at] for pair in pairs)) for at in (0, 2))
+        where = f"no column {name!r} in {', '.join(sources)}"
+        having = [view for view in views() if name in self._executed(f"SELECT * FROM {view} LIMIT 0", {}).schema.names]
+        alike = difflib.get_close_matches(name, columns, n=1)
+        if alike and not having:
+            return f"{where}; did you mean {alike[0]}?"
+        found = f"; {', '.join(having)} has {name}" if having else ""
+        return f"{where}, which has {', '.join(columns)}{found}"
 
 
 def _why_not(said: str) -> str:
-    """Say why a query cannot be run, by the engine's message."""
+    """Say why a query cannot be run, by the engine's message; in place of a table with dead rows it names its view."""
     unknown = _NO_TABLE.search(said)
     if unknown is None:
-        return f"the query cannot be run: {said}; {WHERE_VIEWS_ARE}"
-    alike = difflib.get_close_matches(unknown["name"], [*views(), *tables()], n=3)
-    hint = f"known: {', '.join(alike)}" if alike else WHERE_VIEWS_ARE
-    return f"there is no table or view {unknown['name']!r}; {hint}"
+        return f"the query cannot be run: {said.rstrip('.')}; {WHERE_VIEWS_ARE}"
+    of_words = {"_".join(sorted(each.split("_"))): each for each in views()}  # also those of `rebalances_current`
+    alike = difflib.get_close_matches("_".join(sorted(unknown["name"].split("_"))), of_words, n=1)
+    hint = f"did you mean {of_words[alike[0]]}? " if alike else ""
+    return f"there is no table or view {unknown['name']!r}; {hint}{WHERE_VIEWS_ARE}"
 
 
 def folder_of(location: str) -> str | None:
@@ -192,8 +206,7 @@ def _text(value: str) -> str:
 # Translate Hadoop's settings of an object store into delta-rs's, so that a ledger there is read without Spark.
 #
 # The settings are those of `spark.conf` (`spark.hadoop.fs.s3a.endpoint`, also without `spark.hadoop.`). What they do
-# not
-# say, delta-rs takes from the environment (`AWS_...`, `AZURE_...`, `GOOGLE_...`) or from the machine's own role.
+# not say, delta-rs takes from the environment (`AWS_...`, `AZURE_...`, `GOOGLE_...`) or from the machine's own role.
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?:(?P<user>[^/@]*)@)?(?P<host>[^/]*)")
 _HADOOP = "spark.hadoop."
@@ -216,10 +229,7 @@ _PROVIDERS = re.compile(
 )
 """Hadoop's and the AWS SDK's providers of credentials that delta-rs has too."""
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
-_KEYS_OF_OAUTH = {
-    "client.id": "azure_client_id",
-    "client.secret": "azure_client_secret",
-}
+_KEYS_OF_OAUTH = {"client.id": "azure_client_id", "client.secret": "azure_client_secret"}
 
 
 class StoreSettings(NamedTuple):

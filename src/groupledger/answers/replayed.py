@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from groupledger.answers.answer_columns import CLUSTER, GROUP, listed, shown
 from groupledger.answers.answer_columns import computed as column
 from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, records, steps
-from groupledger.answers.scope import RequestedScope, Scope, gaps, scope, why_empty
+from groupledger.answers.scope import RequestedScope, Scope, limits, scope
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import of_generations
 
@@ -132,8 +132,7 @@ def replayed(
     gained = _gained(reader, within, scenario, among)
     groups = sorted((_group(row, gained) for row in _by_group(reader, within, scenario, among)), key=_order)
     refused = sum(group.refused for group in groups)
-    why = () if groups else (why_empty(reader, within, with_members=NONE_THERE),)
-    notes = [*why, *gaps(reader, within)]
+    notes = [*limits(reader, within, groups, with_members=NONE_THERE)]
     if refused:
         why_not = "with --commit, `groupledger show --quarantine` says why"
         notes.append(f"the assignor gives no answer to {numbered(refused, 'rebalance')}: {why_not}")

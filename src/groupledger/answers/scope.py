@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-MOST_NAMED = 10
+MOST_NAMED, EXAMPLES = 10, 3
 NO_RECORD = "the ledger holds no record of a group yet: run `groupledger ingest` first"
 _INGEST = "/ingest"
 """What the guard of an ingest from a cluster ends with."""
@@ -32,16 +32,17 @@ def require_names(reader: Reader, cluster: str | None, group: str | None) -> Non
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
-    if cluster is not None:
-        require_cluster(reader, cluster)
+    require_cluster(reader, cluster)
     if group is not None:
         condition, values = of_groups("t.", cluster, group)
         if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1", **values):
             raise unknown_group(reader, group, cluster)
 
 
-def require_cluster(reader: Reader, cluster: str) -> None:
-    """Raise Fault("UNKNOWN_CLUSTER") for a cluster nothing was ever ingested of."""
+def require_cluster(reader: Reader, cluster: str | None) -> None:
+    """Raise Fault("UNKNOWN_CLUSTER") for a cluster, if one is named, nothing was ever ingested of."""
+    if cluster is None:
+        return
     read = records(reader, "SELECT guards FROM current_runs")
     known = {guard.removesuffix(_INGEST) for row in read for guard in row["guards"] if guard.endswith(_INGEST)}
     known |= {row["cluster_id"] for row in records(reader, "SELECT DISTINCT cluster_id FROM current_group_snapshots")}
@@ -66,8 +67,7 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
     rejected, so that it has no state, it says so: GROUP_QUARANTINED; of one that only committed offsets:
     GROUP_WITHOUT_MEMBERS.
     """
-    if cluster is not None:
-        require_cluster(reader, cluster)
+    require_cluster(reader, cluster)
     condition, values = matching("", cluster_id=cluster)
     named, names = alike("group_id", "group_id", group)
     query = (
@@ -146,8 +146,7 @@ def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -
 
 def unknown_topic(reader: Reader, topic: str, cluster: str | None) -> Fault:
     """Name the topics the ledger knows that look alike; an unknown cluster is reported instead, if it is one."""
-    if cluster is not None:
-        require_cluster(reader, cluster)
+    require_cluster(reader, cluster)
     condition, values = matching("", cluster_id=cluster)
     known: set[str] = set()
     for view in ("current_topic_snapshots", "current_ownership_changes"):
@@ -161,8 +160,17 @@ def _where(cluster: str | None) -> str:
 
 
 def _known(name: str, known: list[str], kind: str, job: str = "ingest") -> str:
-    alike = difflib.get_close_matches(name, known, n=3) or known[:MOST_NAMED]
-    return f"known: {', '.join(alike)}" if alike else f"it holds no {kind}: run `groupledger {job}` first"
+    """Name what is like this one and say how many more there are; else name all, or of many the first."""
+    if not known:
+        return f"it holds no {kind}: run `groupledger {job}` first"
+    alike = difflib.get_close_matches(name, known, n=EXAMPLES)
+    count = f"{len(known):,} known"
+    listed = ": `groupledger show` lists them" if kind in ("cluster", "group") else ""
+    if alike and len(alike) < len(known):
+        return f"did you mean {', '.join(alike)}? ({count}{listed})"
+    if len(known) <= MOST_NAMED:
+        return f"known: {', '.join(known)}"
+    return f"{count}, such as {', '.join(known[:EXAMPLES])}{listed}"
 
 
 # From when and up to when a ledger knows its clusters: the one definition of "now" for every answer.
@@ -274,8 +282,16 @@ def known(reader: Reader, cluster: str | None = None) -> Known:
 
 
 def known_for(reader: Reader, answer: object, cluster: str | None) -> Known:
-    """Return up to when the cluster of an answer is known, if it is about one, or else the one that was asked for."""
+    """Return up to when the cluster of an answer is known, if it is about one, or else the one that was asked for.
+
+    An answer that names none is about the cluster of the groups that it was asked about.
+    """
     named = set(_clusters(answer))
+    group = getattr(getattr(answer, "scope", answer), "group", None)
+    if not named and isinstance(group, str):
+        condition, values = of_groups("t.", cluster, group)
+        query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
+        named = {row["cluster_id"] for row in records(reader, query, **values)}
     return known(reader, named.pop() if len(named) == 1 else cluster)
 
 
@@ -332,13 +348,17 @@ def _reaches(reader: Reader, rows: str, values: Mapping[str, Value]) -> dict[str
     return {row["cluster_id"]: (row["begins"], row["ends"]) for row in records(reader, query, **values)}
 
 
+def not_known_after(cluster: str, ends: datetime) -> str:
+    """Say that a question is about a time of which the ledger knows nothing yet."""
+    return f"cluster {cluster} is known up to {iso(ends)}: what was later is not known"
+
+
 def newest(reader: Reader, cluster: str | None = None) -> datetime:
     """Return up to when a cluster, or any of all, is known. Raises Fault: UNKNOWN_CLUSTER, EMPTY_LEDGER."""
     found = known(reader, cluster).newest
     if found is not None:
         return found
-    if cluster is not None:
-        require_cluster(reader, cluster)
+    require_cluster(reader, cluster)
     raise Fault("EMPTY_LEDGER", NO_RECORD)
 
 
@@ -421,8 +441,7 @@ def scope(reader: Reader, asked: RequestedScope) -> Scope:
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; BAD_PERIOD where nothing can lie between the two bounds.
     """
     everywhere = Scope(asked.cluster, asked.group, None, None, None)
-    if asked.cluster is not None:
-        require_cluster(reader, asked.cluster)
+    require_cluster(reader, asked.cluster)
     newest = known(reader, asked.cluster).newest
     if asked.group is not None and not any_record(reader, everywhere):
         raise unknown_group(reader, asked.group, asked.cluster)
@@ -454,6 +473,12 @@ def why_empty(reader: Reader, within: Scope, otherwise: str = WITHOUT_MEMBERS, w
     if not row["n"]:
         return NO_RECORD
     return f"no record lies in this period: the ledger has {row['n']:,}, from {iso(row['first'])} to {iso(row['last'])}"
+
+
+def limits(reader: Reader, within: Scope, found: object, **why: str) -> tuple[str, ...]:
+    """Say why an answer is empty if nothing was `found`, and, of a period with records, what the log did not have."""
+    reasons = () if found else (why_empty(reader, within, **why),)
+    return reasons + (gaps(reader, within) if found or any_record(reader, within) else ())
 
 
 def gaps(reader: Reader, within: Scope) -> tuple[str, ...]:

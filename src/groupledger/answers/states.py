@@ -634,11 +634,7 @@ def anchor(reader: Reader, group_id: str, cluster: str | None, which: Selection)
     cluster = cluster_of(reader, group_id, cluster)
     condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
     wanted: dict[str, Value] = {name: value for name, value in which._asdict().items() if value is not None}
-    asked = {
-        "at": "q.observed_at <= :at",
-        "offset": "q.offset = :offset",
-        "incarnation": "q.incarnation = :incarnation",
-    }
+    asked = {"at": "q.observed_at <= :at"} | {name: f"q.{name} = :{name}" for name in ("offset", "incarnation")}
     where = " AND ".join(asked[name] for name in wanted if name in asked)
     every = f"SELECT q.* FROM ({rebalance_states(condition)}) q"
     rows = records(reader, f"{every} WHERE {where} ORDER BY q.offset DESC LIMIT 1", **values, **wanted)

@@ -24,7 +24,7 @@ from groupledger.answers.queries import (
     steps,
 )
 from groupledger.answers.reader import ingest_findings
-from groupledger.answers.scope import Ranking, RequestedScope, Scope, gaps, scope, why_empty
+from groupledger.answers.scope import Ranking, RequestedScope, Scope, limits, scope
 from groupledger.answers.spoken import OF_MEMBERS
 from groupledger.answers.states import BASELINE
 from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, Severity
@@ -106,8 +106,8 @@ def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
     rows = _ranked(reader, within, limit)
     parts = (rows[begin : begin + TOGETHER] for begin in range(0, len(rows), TOGETHER))
     groups = tuple(storm for some in parts for storm in _storms(reader, within, some))
-    why = () if groups else (why_empty(reader, within, "no record of this period is a rebalance"),)
-    return Ranking(Storm, within, groups, rows[0]["groups"] if rows else 0, why + gaps(reader, within))
+    notes = limits(reader, within, groups, otherwise="no record of this period is a rebalance")
+    return Ranking(Storm, within, groups, rows[0]["groups"] if rows else 0, notes)
 
 
 def counted_rebalances(within: Scope) -> Query:
@@ -327,8 +327,8 @@ def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesse
         reader, f"SELECT g.*, count(*) OVER () AS total FROM ({query}) g ORDER BY {order} LIMIT {limit}", **values
     )
     groups = tuple(from_row(Stickiness, row) for row in rows)
-    why = () if groups else (why_empty(reader, within, with_members=NOT_RECOMPUTED),)
-    return Ranking(Stickiness, within, groups, rows[0]["total"] if rows else 0, why + gaps(reader, within))
+    notes = limits(reader, within, groups, with_members=NOT_RECOMPUTED)
+    return Ranking(Stickiness, within, groups, rows[0]["total"] if rows else 0, notes)
 
 
 def rebalances_compared(within: Scope) -> Query:

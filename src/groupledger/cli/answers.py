@@ -73,13 +73,8 @@ RebalanceOrListings = Rebalance | list["Listing"]
 def as_json(answer: RebalanceOrListings) -> dict[str, Any]:
     """Convert the answer to JSON values; a listing's rows become objects."""
     if isinstance(answer, list):
-        return {
-            each.title: {
-                "total": each.total,
-                "rows": [plain(dict(zip(each.columns, row, strict=True))) for row in each.rows],
-            }
-            for each in answer
-        }
+        rows = ([plain(dict(zip(each.columns, row, strict=True))) for row in each.rows] for each in answer)
+        return {each.title: {"total": each.total, "rows": found} for each, found in zip(answer, rows, strict=True)}
     return {"rebalance": plain(answer)}
 
 

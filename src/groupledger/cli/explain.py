@@ -64,14 +64,10 @@ def explain(
         raise click.UsageError("--incarnation goes with --generation, or alone: a time or an offset is of one")
     with job.output.status("reading the ledger"):
         from groupledger.answers.explanation import explain as explained
-        from groupledger.answers.scope import known
 
         reader = job.reader()
         time = moment(reader, cluster, at)
         answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=time, offset=offset)
-    if time is not None and (newest := known(reader, answer.rebalance.cluster_id).newest) and time > newest:
-        job.output.line(f"at {iso(time)} nothing is known yet, only up to {iso(newest)}: this is the last one known")
-        time = None
     print_explanation(job.output, answer, time)
     job.answered(answer, cluster, explanation=plain(answer))
 
@@ -79,17 +75,19 @@ def explain(
 def print_explanation(output: Output, answer: Explanation, at: datetime | None = None) -> None:
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
     from groupledger.answers.queries import CLASSIC
+    from groupledger.answers.spoken import numbered
 
     state = answer.rebalance
     output.title(state.title)
     output.line(f"{iso(state.observed_at)}  {state.state}  [{state.snapshot_id}]")
-    if at is not None:
+    output.notes(answer.notes)
+    if at is not None and not answer.notes:
         output.line(f"{'in force' if state.observed_at <= at else 'under way'} at {iso(at)}")
-    before = answer.before
-    if before is not None:
-        ago = length(state.observed_at - before.observed_at)
-        number = "" if before.generation is None else f" generation {before.generation},"
-        output.line(f"before:{number} {ago} earlier  [{before.snapshot_id}]")
+    for name, each, way, sign in (("before", answer.before, "earlier", 1), ("after", answer.after, "later", -1)):
+        if each is not None:
+            apart = length((state.observed_at - each.observed_at) * sign)
+            number = "" if each.generation is None else f" generation {each.generation},"
+            output.line(f"{name}:{number} {apart} {way}  [{each.snapshot_id}]")
     for gap in state.gaps:
         output.line(f"gap since the snapshot before: {gap}")
     output.title("cause")
@@ -100,19 +98,17 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
         output.title("nobody had")
         _print_unowned(output, answer)
     if answer.rounds is not None:
-        generations = "generation" if answer.rounds == 1 else "generations"
         output.line()
         fewest = state.compared and state.compared.fewest_rounds
         fewest_text = "" if fewest is None else f", fewest: {fewest}"
-        output.line(f"settled in generation {answer.settled}: {answer.rounds} {generations}{fewest_text}")
+        output.line(f"settled in generation {answer.settled}: {numbered(answer.rounds, 'generation')}{fewest_text}")
     of_verdict = RULES if state.compared and state.compared.verdict == INVALID else ()  # said with the verdict
     for finding in state.findings:
         if finding.partition(":")[0] not in of_verdict:
             output.line(f"finding: {audited(finding)}")
     if state.others:
-        output.title(
-            f"other rebalances to {'generation' if state.group_type == CLASSIC else 'epoch'} {state.generation}"
-        )
+        counted = "generation" if state.group_type == CLASSIC else "epoch"
+        output.title(f"other rebalances to {counted} {state.generation}")
         rows = [
             (iso(each.observed_at), each.group_type, each.incarnation, each.snapshot_kind, f"--offset {each.offset}")
             for each in state.others

@@ -11,9 +11,9 @@ import click
 
 from groupledger.answers.answer_columns import WIDE, Column, differing
 from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, cause_lines, in_short, spans
-from groupledger.cli.options import Job, moment, read_point, takes
+from groupledger.cli.options import Job, comma_separated, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
-from groupledger.core.moments import Bound, clock, dates_once, iso
+from groupledger.core.moments import Bound, clock, dates_once, iso, point
 from groupledger.core.text import length, shortened
 
 if TYPE_CHECKING:
@@ -137,7 +137,8 @@ def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None
         }
 
     output.rows(list(map(cells, answer.entries, times)), wide=wide)
-    _print_rest(output, answer.left_off, answer.notes)
+    output.left_off(answer.left_off, "older")
+    output.notes(answer.notes)
 
 
 def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
@@ -149,7 +150,7 @@ def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = F
     )
     day, times = dates_once([span.since for span in answer.spans if span.since is not None])
     shared = _shared(groups if len(groups) == 1 else [], clusters, day)
-    output.title(f"{partition}{shared}{_stretch(answer.since, answer.until)}, as the coordinator recorded it")
+    output.title(f"{partition}{shared}{_stretch(answer.since, answer.until)}, as recorded")
     members = [span.member_id for span in answer.spans if span.member_id is not None]
     short = {name: name for name in members} if wide else shortened(members)
     cluster, group = differing("cluster", clusters, 8), differing("group", groups, 20)
@@ -170,7 +171,8 @@ def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = F
         }
 
     output.rows(list(map(cells, answer.spans)), wide=wide)
-    _print_rest(output, answer.left_off, answer.notes)
+    output.left_off(answer.left_off, "older")
+    output.notes(answer.notes)
 
 
 def _lasts(span: OwnerSpan) -> str | None:
@@ -191,11 +193,6 @@ def _shared(of: list[str], clusters: list[str], day: str) -> str:
 def _stretch(since: datetime | None, until: datetime | None) -> str:
     begins = "" if since is None else f" from {clock(since, None)}"
     return begins if until is None else f"{begins} to {clock(until, None)}"
-
-
-def _print_rest(output: Output, left_off: int, notes: Sequence[str]) -> None:
-    output.left_off(left_off, "older")
-    output.notes(notes)
 
 
 # `groupledger diff`: compare two states of a group, or two results for one state.
@@ -237,7 +234,7 @@ def diff(
     if (begin is None) == (scenarios is None) or any(each is not None for each in others):
         raise click.UsageError(_EITHER)
     if scenarios is None:
-        first, last = read_point(begin), read_point(end)
+        first, last = read_time(begin, point), read_time(end, point)
 
         def ask(reader: Reader) -> GroupDifference:
             from groupledger.answers.explanation import difference
@@ -247,23 +244,18 @@ def diff(
 
         job.answer(ask, functools.partial(print_states, limit=limit, wide=wide), cluster, "difference")
         return
-    names = _names(scenarios)
+    names = comma_separated("--scenarios", scenarios, "two names", most=2)
 
     def ask_scenarios(reader: Reader) -> ScenarioDifference:
         from groupledger.answers.explanation import scenario_difference
 
-        return scenario_difference(reader, group, names, generation, cluster, at=moment(reader, cluster, at))
+        return scenario_difference(
+            reader, group, (names[0], names[-1]), generation, cluster, at=moment(reader, cluster, at)
+        )
 
     job.answer(
         ask_scenarios, functools.partial(print_scenarios, limit=limit, wide=wide), cluster, "scenario_difference"
     )
-
-
-def _names(scenarios: str) -> tuple[str, str]:
-    names = [each.strip() for each in scenarios.split(",")]
-    if len(names) != 2 or not all(names):
-        raise click.UsageError(f"--scenarios takes two names, with a comma between them; got {scenarios!r}")
-    return names[0], names[1]
 
 
 def print_states(output: Output, answer: GroupDifference, limit: int = 50, *, wide: bool = False) -> None:

@@ -12,7 +12,7 @@ import click
 from groupledger.answers.answer_columns import WIDE, Column, table
 from groupledger.answers.spoken import NOBODY, assignor_of, numbered, spans
 from groupledger.cli.exits import exit_if
-from groupledger.cli.options import Job, takes
+from groupledger.cli.options import Job, comma_separated, place_given, takes
 from groupledger.cli.output import Output, plain
 from groupledger.core.moments import Bound, dates_once, iso
 from groupledger.core.obstacles import Obstacle, Readiness
@@ -50,11 +50,11 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
     from groupledger.answers.audit import audit as audited
 
     words = failing(fail_on)
-    topics = _topics(joined)
+    topics = () if joined is None else comma_separated("--joined", joined, "two or more topics")
     with job.output.status("reading the ledger"):
         answer = audited(job.reader(), asked, topics)
     failed = answer.failing(words)
-    print_audit(job.output, answer, limit)
+    print_audit(job.output, answer, limit, place_given())
     if failed:
         codes = ", ".join(dict.fromkeys(each.code for each in failed))
         job.output.line()
@@ -64,17 +64,8 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
     exit_if(failed)
 
 
-def _topics(joined: str | None) -> tuple[str, ...]:
-    if joined is None:
-        return ()
-    topics = tuple(dict.fromkeys(filter(None, (each.strip() for each in joined.split(",")))))
-    if len(topics) < 2:
-        raise click.UsageError(f"--joined takes two or more topics, with a comma between them; got {joined!r}")
-    return topics
-
-
-def print_audit(output: Output, answer: Audit, limit: int) -> None:
-    """Print it for a person: one table per code, with the evidence of each group below."""
+def print_audit(output: Output, answer: Audit, limit: int, where: str) -> None:
+    """Print it: one table per code, the evidence of each group below, what to type next, with options `where`."""
     output.line(
         f"{numbered(answer.records, 'record')} of {numbered(answer.groups, 'group')} judged, "
         f"{answer.computed:,} of them recomputed"
@@ -86,10 +77,10 @@ def print_audit(output: Output, answer: Audit, limit: int) -> None:
         output.line()
         output.table(*table(type(of_code[0]), of_code[:limit]))
         for each in of_code[:limit]:
-            where = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
-            output.line(f"- {each.group_id}: {each.evidence}{where}")
+            record = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
+            output.line(f"- {each.group_id}: {each.evidence}{record}")
         output.left_off(len(of_code) - limit, "more group" if len(of_code) - limit == 1 else "more groups")
-        output.line(f"next: {of_code[0].next_step}")
+        output.line(f"next: {of_code[0].next_step(where)}")
     for note in answer.notes:
         output.line()
         output.line(note)

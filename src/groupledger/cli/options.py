@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shlex
 import tempfile
 import time
 import uuid
@@ -20,7 +21,7 @@ from click.core import ParameterSource
 from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
-from groupledger.core.moments import Bound, Point, bound, point
+from groupledger.core.moments import Bound, bound
 from groupledger.core.rebalance.registry import called
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ def _takes_generation(command: Callable[..., Any]) -> Any:
 
 
 def _time(context: click.Context, option: click.Parameter, text: str | None) -> Bound | None:
-    return read_time(text)
+    return read_time(text, bound)
 
 
 def _takes_group(command: Callable[..., Any], *, required: bool = False) -> Any:
@@ -296,7 +297,8 @@ def _takes_group(command: Callable[..., Any], *, required: bool = False) -> Any:
             raise click.UsageError(f"two groups: {group!r} and --group {named!r}; expected one")
         found = group if group is not None else named
         if required and found is None:
-            raise click.UsageError("Missing argument 'GROUP'.")
+            all_groups = "; of all groups: groupledger timeline '*' --since TIME --until TIME"
+            raise click.UsageError(f"Missing argument 'GROUP'{'' if more.get('at') is None else all_groups}.")
         return command(*args, group=found, **more)
 
     return run
@@ -324,6 +326,21 @@ def was_given(*names: str) -> bool:
     """Return whether an option of one of these names stands on the command line."""
     given = click.get_current_context().get_parameter_source
     return any(given(name) is ParameterSource.COMMANDLINE for name in names)
+
+
+def comma_separated(option: str, text: str, expected: str, most: int | None = None) -> tuple[str, ...]:
+    """Return the names that an option takes, two or more."""
+    names = [each.strip() for each in text.split(",")]
+    found = tuple(dict.fromkeys(filter(None, names)))
+    if len(found) < 2 if most is None else len(names) != most or not all(names):
+        raise click.UsageError(f"{option} takes {expected}, with a comma between them; got {text!r}")
+    return found
+
+
+def place_given() -> str:
+    """Return the options of the command line that say where the ledger is, which a command to paste needs as well."""
+    options, params = (("config", "config_file"), ("ledger", "ledger")), click.get_current_context().params
+    return "".join(f" --{option} {shlex.quote(params[name])}" for option, name in options if was_given(name))
 
 
 def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | None:
@@ -507,18 +524,11 @@ SHARED: Mapping[str, Callable[[Any], Any]] = {
 # Parse times given as options, and say if a zone was assumed.
 
 
-def read_time(text: str | None) -> Bound | None:
-    """Parse a moment, or a length of time that counts back from one; None if the option is not given."""
-    return _read(bound, text)
-
-
-def read_point(text: str | None) -> Point | None:
-    """Parse a generation, a moment, or a length of time; None if the option is not given."""
-    return _read(point, text)
-
-
-def _read(parse: Callable[[str], tuple[T, bool]], text: str | None) -> T | None:
-    found, assumed = (None, False) if text is None else parse(text)
+def read_time(text: str | None, parse: Callable[[str], tuple[T, bool]]) -> T | None:
+    """Parse a time by `moments.bound` or `moments.point`; None if the option is not given."""
+    if text is None:
+        return None
+    found, assumed = parse(text)
     if assumed:
         say(f"no time zone in {text!r}: UTC assumed")
     return found

@@ -53,15 +53,9 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
         return
     left_off = found.num_rows - len(rows)
     print_rows(job.output, names, rows, left_off)
-    job.output.result(
-        {
-            "status": "done",
-            "command": "sql",
-            "columns": names,
-            "rows": [dict(zip(names, row, strict=True)) for row in rows],
-            "left_off": left_off,
-        }
-    )
+    objects = [dict(zip(names, row, strict=True)) for row in rows]
+    result = {"status": "done", "command": "sql", "columns": names, "rows": objects, "left_off": left_off}
+    job.output.result(result)
 
 
 def print_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[object]], left_off: int) -> None:
@@ -98,13 +92,8 @@ def _list_views(job: Job) -> None:
 
 def _shown(value: object) -> object:
     """Format a cell: lists and structs as JSON, bytes in hex."""
-    return (
-        json_text(plain(value))
-        if isinstance(value, list | dict)
-        else plain(value)
-        if isinstance(value, bytes)
-        else value
-    )
+    found = plain(value) if isinstance(value, list | dict | bytes) else value
+    return json_text(found) if isinstance(value, list | dict) else found
 
 
 def _print_csv(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

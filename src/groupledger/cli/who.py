@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from groupledger.answers.spoken import NOBODY, numbered, spans
 from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
-from groupledger.core.moments import NOW, Bound, clock
+from groupledger.core.moments import Bound, bound, clock
 from groupledger.core.text import is_opaque, length, shortened
 
 if TYPE_CHECKING:
@@ -79,12 +79,14 @@ def who(
     if partition is not None:
         ask_owner(job, partition, at, cluster, group, limit, wide=wide)
         return
-    since = read_time(unowned_since or None)
+    since = read_time(unowned_since or None, bound)
 
     def ask(reader: Reader) -> UnownedPartitions:
+        from groupledger.answers.scope import newest
         from groupledger.answers.unowned import unowned_partitions
 
-        return unowned_partitions(reader, _time(reader, cluster, at), since, cluster, group, limit)
+        time = moment(reader, cluster, at) or newest(reader, cluster)
+        return unowned_partitions(reader, time, since, cluster, group, limit)
 
     found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
     exit_if(fail and found.partitions)
@@ -99,12 +101,6 @@ def _partition(partition: str | None, group: str | None, *, unowned: bool) -> tu
     return partition, group
 
 
-def _time(reader: Reader, cluster: str | None, at: Bound | None) -> datetime:
-    found = moment(reader, cluster, NOW if at is None else at)
-    assert found is not None
-    return found
-
-
 def ask_owner(
     job: Job, partition: str, at: Bound | None, cluster: str | None, group: str | None, limit: int, *, wide: bool
 ) -> None:
@@ -113,8 +109,9 @@ def ask_owner(
 
     def ask(reader: Reader) -> OwnershipAt:
         from groupledger.answers.owners import ownership
+        from groupledger.answers.scope import newest
 
-        return ownership(reader, topic, number, _time(reader, cluster, at), cluster, group)
+        return ownership(reader, topic, number, moment(reader, cluster, at) or newest(reader, cluster), cluster, group)
 
     job.answer(ask, functools.partial(print_ownership, limit=limit, wide=wide), cluster, "ownership")
 
@@ -125,7 +122,7 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
     time = clock(answer.at, None)
     clusters = {each.cluster_id for each in answer.holdings}
     place = f" (cluster {min(clusters)})" if len(clusters) == 1 else ""
-    output.title(f"{answer.topic}-{answer.partition} at {time} UTC{place}, as the coordinator recorded it")
+    output.title(f"{answer.topic}-{answer.partition} at {time} UTC{place}, as recorded")
     shown = answer.holdings[:limit]
     ids = [name for each in shown for name in (_owner(each), _then(each)) if name]
     short = {name: name for name in ids} if wide else shortened(ids) | _by_client(answer.holdings)
@@ -201,7 +198,7 @@ def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fal
             Column("why", 1, 16): _WHY[first.why],
             Column("last owner", 3, 24): numbered(len(owners), "member")
             if len(owners) > 1
-            else next(iter(owners), None),
+            else (owners[0] if owners else None),
             Column("gen", 5): first.generation,
             Column("recorded in", 2): first.snapshot_id,
         }

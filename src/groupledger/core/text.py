@@ -57,7 +57,7 @@ def json_text(value: Any) -> str:
 
 # Shorten member ids for a person: cut the UUID in them to what distinguishes them.
 
-_BASE64 = re.compile(r"[A-Za-z0-9_-]{22}")
+_BASE64 = re.compile(r"[A-Za-z0-9_-]{22}|[A-Za-z0-9+/]{22}")
 LONGEST = 40
 """Characters of an id in a table that fits a terminal."""
 _UUID = re.compile(r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
@@ -75,7 +75,7 @@ def shortened(names: Iterable[str]) -> dict[str, str]:
 
 
 def is_opaque(member_id: str) -> bool:
-    """Return whether a member id is the 22 letters of base64 that clients of KIP-848 draw, which name nobody."""
+    """Return whether a member id is 22 letters of base64, which name nobody: KIP-848's; librdkafka's have + and /."""
     return _BASE64.fullmatch(member_id) is not None
 
 

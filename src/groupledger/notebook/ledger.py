@@ -8,6 +8,7 @@ ledger.group("payments").explain(7)
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -23,7 +24,7 @@ from groupledger.notebook import replies
 from groupledger.notebook.replies import ListingReply, Reply, TableReply
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -49,6 +50,7 @@ ROWS_SHOWN = 50
 T = TypeVar("T")
 
 
+@replies.in_python()
 def open_ledger(
     location: str | os.PathLike[str] | None = None,
     *,
@@ -127,7 +129,7 @@ class AskRanking(Protocol[T]):
         """Answer about a period, or about some groups."""
 
 
-@replies.say_known("sql")
+@replies.questions("sql")
 class Ledger:
     """An open ledger. Each method is a question; `reader` and `frames` give access to the tables."""
 
@@ -138,7 +140,7 @@ class Ledger:
     def frames(self) -> LedgerFrames:
         """Return tables and groups as Spark DataFrames. Raises Fault("SPARK_NEEDED") if opened without Spark."""
         if self._frames is None:
-            raise Fault("SPARK_NEEDED", "DataFrames of Spark need a session: open(..., spark=spark)")
+            raise Fault("SPARK_NEEDED", "a replay, or a DataFrame, needs a session: gl.open(location, spark=spark)")
         return self._frames
 
     def __repr__(self) -> str:
@@ -187,10 +189,9 @@ class Ledger:
         found = self.reader.query(query, **values)
         shown = rows_of(found, ROWS_SHOWN)
         names = found.schema.names
+        rows = replies.ReplyRows(tuple(names), ())
         return replies.TableReply(
-            found,
-            lambda output: print_rows(output, names, shown, found.num_rows - len(shown)),
-            replies.ReplyRows(tuple(names), ()),
+            found, lambda output: print_rows(output, names, shown, found.num_rows - len(shown)), rows
         )
 
     def who(
@@ -273,7 +274,8 @@ class Ledger:
         from groupledger.cli.judgements import print_audit
 
         found = audit(self.reader, asked_of(since, until, group, cluster), joined)
-        return Reply(found, lambda output: print_audit(output, found, limit))
+        where = f" --ledger {shlex.quote(self._place)}" if isinstance(self.reader, LedgerReader) else ""
+        return Reply(found, lambda output: print_audit(output, found, limit, where))
 
     storms: AskRanking[Storms] = ranking(
         "storms", "Rank groups that rebalance often: how often within one hour, why, who."
@@ -389,7 +391,7 @@ def _holdings(found: OwnershipAt) -> replies.ReplyRows:
 
 
 @dataclass(frozen=True, slots=True)
-@replies.say_known("timeline", "owners", "audit", "plan_migration", "what_if")
+@replies.questions("timeline", "owners", "audit", "plan_migration", "what_if")
 class LedgerGroup:
     """A group of one cluster."""
 
@@ -472,7 +474,7 @@ class LedgerGroup:
         found = group_hand_overs(self.ledger.reader, self.group_id, asked)
         return Reply(found, lambda output: print_hand_overs(output, found, limit))
 
-    def diff(self, begin: When | int, end: When | int | None = None) -> Reply[GroupDifference]:
+    def diff(self, begin: When, end: When | None = None) -> Reply[GroupDifference]:
         """Compare two states, each a generation or a time; the second defaults to the last one.
 
         Raises Fault: UNKNOWN_GENERATION, NOT_KNOWN_YET, BAD_TIME, BAD_PERIOD.
@@ -496,10 +498,7 @@ class LedgerGroup:
         return Reply(found, lambda output: print_scenarios(output, found))
 
     def plan_migration(
-        self,
-        assignors: Sequence[str] = (),
-        to: str = "cooperative-sticky",
-        library: str | None = None,
+        self, assignors: Sequence[str] = (), to: str = "cooperative-sticky", library: str | None = None
     ) -> Reply[MigrationRehearsal]:
         """Rehearse the rolling bounces to another assignor (KIP-429) with the last members of the group.
 
@@ -548,9 +547,9 @@ class LedgerGroup:
 
 # Parse the times that a notebook passes.
 
-When = str | datetime | timedelta
-"""`24h` or a timedelta, back from now (up to when the ledger is known); ISO 8601; milliseconds since 1970 as text; or
-a datetime.
+When = str | int | datetime | timedelta
+"""`24h` or a timedelta, back from now (up to when the ledger is known); ISO 8601; Unix seconds or milliseconds; or a
+datetime.
 
 What names no zone is in UTC.
 """
@@ -558,24 +557,21 @@ What names no zone is in UTC.
 
 def bound_of(when: When | None) -> Bound | None:
     """Parse a time in UTC, or a duration. Raises Fault("BAD_TIME")."""
-    if isinstance(when, str):
-        return bound(when)[0]
-    return _in_utc(when) if isinstance(when, datetime) else when
+    return None if when is None else _parsed(when, bound)
 
 
-def point_of(when: When | int) -> Point:
-    """Parse the same, or a generation. Raises Fault("BAD_TIME")."""
-    if isinstance(when, str):
-        return point(when)[0]
-    return _in_utc(when) if isinstance(when, datetime) else when
+def point_of(when: When) -> Point:
+    """Parse the same, or a generation: a small number. Raises Fault("BAD_TIME")."""
+    return _parsed(when, point)
+
+
+def _parsed(when: When, parse: Callable[[str], tuple[T, bool]]) -> T | datetime | timedelta:
+    if isinstance(when, datetime):  # as Python's own type, whatever pandas made of it
+        return from_micros(micros(when if when.tzinfo is not None else when.replace(tzinfo=UTC)))
+    return when if isinstance(when, timedelta) else parse(str(when))[0]
 
 
 def moment_of(reader: Reader, when: When | None, cluster: str | None) -> datetime | None:
     """Return a time; a duration counts back from the newest one of the cluster, or of all."""
     [moment] = moments(reader, cluster, [bound_of(when)])
     return moment
-
-
-def _in_utc(when: datetime) -> datetime:
-    """Return the time as Python's own type, whatever pandas made of it."""
-    return from_micros(micros(when if when.tzinfo is not None else when.replace(tzinfo=UTC)))

@@ -8,6 +8,7 @@ import functools
 import html
 import inspect
 import io
+import operator
 import re
 from dataclasses import dataclass
 from enum import Enum
@@ -22,10 +23,11 @@ from groupledger.answers.scope import Ranking, known_for
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
+from groupledger.core.faults import Fault
 from groupledger.core.text import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     import pandas as pd
@@ -154,30 +156,81 @@ class Picture:
         self.figure.savefig(path)
 
 
-def say_known(*others: str) -> Callable[[type[T]], type[T]]:
-    """Add to each reply of a class's methods, but for `others`, up to when what it is about is known."""
+def questions(*others: str) -> Callable[[type[T]], type[T]]:
+    """Check the arguments of a class's public methods, and word their faults for Python.
+
+    Each reply, but of `others`, says up to when what it is about is known.
+    """
 
     def decorated(of: type[T]) -> type[T]:
         for name, method in list(vars(of).items()):
-            is_reply = "Reply" in str(getattr(method, "__annotations__", {}).get("return"))
-            if is_reply and name not in others:
-                setattr(of, name, _saying_known(method))
+            if inspect.isfunction(method) and not name.startswith("_"):
+                setattr(of, name, _question(method, says_known=name not in others))
         return of
 
     return decorated
 
 
-def _saying_known(ask: Callable[..., Reply[Any]]) -> Callable[..., Reply[Any]]:
+def _question(ask: Callable[..., Any], *, says_known: bool) -> Callable[..., Any]:
     signature = inspect.signature(ask)
 
     @functools.wraps(ask)
-    def asked(of: Any, *args: Any, **options: Any) -> Reply[Any]:
-        reply = ask(of, *args, **options)
-        cluster = signature.bind(of, *args, **options).arguments.get("cluster", getattr(of, "cluster", None))
-        read = known_for(getattr(of, "ledger", of).reader, reply.value, cluster)
+    def asked(*args: Any, **options: Any) -> Any:
+        given = signature.bind(*args, **options)
+        for name in _NUMBERS & given.arguments.keys():
+            given.arguments[name] = _number(name, given.arguments[name], signature.parameters)
+        with in_python():
+            reply = ask(*given.args, **given.kwargs)
+        if not says_known or not isinstance(reply, Reply):
+            return reply
+        cluster = given.arguments.get("cluster", getattr(args[0], "cluster", None))
+        read = known_for(getattr(args[0], "ledger", args[0]).reader, reply.value, cluster)
         return dataclasses.replace(reply, known=read.text if read.reaches else "")
 
     return asked
+
+
+_NUMBERS = {"generation", "incarnation", "offset", "limit"}
+
+
+def _number(name: str, given: Any, beside: Iterable[str]) -> int | None:
+    """Check a number of a question, and a generation that may be the latest. Raises Fault("USAGE")."""
+    if (given is None and name != "limit") or (name == "generation" and isinstance(given, str) and given == "latest"):
+        return None
+    try:
+        number = operator.index(given)
+    except TypeError:
+        at = " (a time is at=)" if "at" in beside else ""
+        expected = f'a number, or "latest"{at}' if name == "generation" else "a whole number"
+        raise Fault("USAGE", f"{name} is {given!r}; expected {expected}") from None
+    if name == "limit" and number < 1:
+        raise Fault("USAGE", f"limit is {number}; expected 1 or more")
+    return number
+
+
+_HINTS = {
+    r"--ledger (\S+) names one nearby": r'gl.open("\1") opens one nearby',
+    r"`groupledger show` lists": "ledger.show() lists",
+    r"--from before --to": "begin before end",
+    r"\(--(cluster|limit|wide)\)": r"(\1=)",
+    r"\(--json has all\)": "(to_pandas() has all)",
+}
+"""What a command says to type, and what that is in Python."""
+
+
+def _for_python(text: str) -> str:
+    for typed, called in _HINTS.items():
+        text = re.sub(typed, called, text)
+    return text
+
+
+@contextlib.contextmanager
+def in_python() -> Iterator[None]:
+    """Say in Python's words what is to be done about a fault."""
+    try:
+        yield
+    except Fault as fault:
+        raise Fault(fault.code, _for_python(fault.message)) from fault
 
 
 def rows_of(kind: type[Any], values: Iterable[Any], *more: str) -> ReplyRows:
@@ -224,9 +277,6 @@ _TITLE = "font-weight:bold;margin:0.8em 0 0.3em 0"
 _LINE = "margin:0.2em 0;white-space:pre-wrap"
 _TABLE = "border-collapse:collapse;margin:0.3em 0"
 _CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top;white-space:nowrap;text-align:{}"
-_OPTION = re.compile(r"\(--(limit|wide|json has all)\)")
-"""What a command says of its options, at the end of a line."""
-_ARGUMENTS = {"limit": "limit=", "wide": "wide=", "json has all": "to_pandas() has all"}
 
 
 class HtmlPage(Output):
@@ -239,8 +289,7 @@ class HtmlPage(Output):
     def line(self, text: str = "") -> None:
         """Add a line of text; empty ones matter only in a terminal."""
         if text:
-            said = _OPTION.sub(lambda found: f"({_ARGUMENTS[found[1]]})", text)
-            self._parts.append(f'<div style="{_LINE}">{_escaped(said)}</div>')
+            self._parts.append(f'<div style="{_LINE}">{_escaped(_for_python(text))}</div>')
 
     def title(self, text: str) -> None:
         """Add a heading."""

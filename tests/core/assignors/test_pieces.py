@@ -277,7 +277,7 @@ def test_an_older_claim_of_a_member_that_cannot_have_the_partition_makes_a_group
     lists = {"most": [2, 2], "base": [0, 1], "previous": [1], "active": [True, active]}
     one = holdings(size=np.array([1, 0]), **lists)
     group: Any = SimpleNamespace(members=2)
-    general._settle_active(group, group, one)
+    general._deactivate(group, group, one)
     assert one.flag[STRICT] == strict
 
 

@@ -49,15 +49,15 @@ class Invariant:
     what: str
     recorded_as: str
 
-    def next_step(self, group_id: str, cluster_id: str, snapshot_id: str | None, at: str | None) -> str:
-        """Return the command that shows more of a finding, and the page about it: at its record, or at this time."""
+    def next_step(self, group_id: str, cluster_id: str, snapshot_id: str | None, at: str | None, where: str) -> str:
+        """Return the command that shows more of a finding, in the ledger that `where` names, and the page about it."""
         words, options = re.fullmatch(r"([a-z -]*?)((?: --.*)?)", self.shown_by).groups()  # type: ignore[union-attr]
         log, _, offset = (snapshot_id or "").rpartition("/")
         if words == "explain" and log.startswith("log/") and offset.isdecimal():
             options += f" --offset {offset}"
         elif words in ("explain", "who") and at is not None:
             options += f" --at {at}"
-        named = f"{shlex.quote(group_id)}{options} --cluster {shlex.quote(cluster_id)}"
+        named = f"{shlex.quote(group_id)}{options} --cluster {shlex.quote(cluster_id)}{where}"
         return f"groupledger {words} {named} (docs/guides/investigate/{self.guide}.md)"
 
 
@@ -129,7 +129,7 @@ UNOWNED = _recorded(
 )
 NEVER_SETTLES = _recorded(
     *("NEVER_SETTLES", Severity.ERROR, Judge.AUDIT),
-    *("report joins", "rebalance-storms"),
+    *("report storms", "rebalance-storms"),
     "a classic group rebalances again and again while nothing changes that the log holds of members, subscriptions and "
     "topics",
 )

@@ -183,7 +183,7 @@ def _findings(facts: GroupFacts) -> Section:
             *row[2:-1],
             cut(each.evidence, LONGEST_SENTENCE),
             BY_CODE[each.code].what,
-            each.next_step,
+            each.next_step(),
         )
         for each, row in zip(facts.found, rows, strict=True)
     ]

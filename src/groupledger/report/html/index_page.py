@@ -106,7 +106,7 @@ def _codes(of: Fleet, pages: Pages) -> Iterable[tuple[Severity, Section]]:
         shown = some(rows, heads, MOST_OF_A_CODE, elsewhere)
         records = numbered(sum(each.records for each in of_code), "record")
         brief = f"{numbered(len(of_code), 'group')}, {records}: {BY_CODE[code].what}"
-        step = f"Next: {of_code[0].next_step}"
+        step = f"Next: {of_code[0].next_step()}"
         yield severity, Section(code, brief, lines=(step,), tables=(shown,))
 
 
