@@ -17,6 +17,7 @@ from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import write
 from tests.answers.rows import at
 from tests.core.test_openmetrics import parsed
+from tests.pages import blocks
 
 WORD = "hunter2-hunter2"
 DEV = {"cluster": "dev"}
@@ -150,6 +151,8 @@ def test_the_alerting_rules_of_the_example_go_by_samples_that_there_are_and_are_
     root = Path(__file__).parents[2]
     text = (root / "examples/prometheus_rules.yml").read_text(encoding="utf-8")
     page = (root / "docs/guides/use/alerts-prometheus-cron.md").read_text(encoding="utf-8")
+    (block,) = blocks(page, "yaml")
+    assert block in text
     (group,) = yaml.safe_load(text)["groups"]
     assert [each["alert"] for each in group["rules"]] == [
         *("PartitionsWithoutOwner", "AssignmentBroken", "GroupEmpty", "LedgerBehind")

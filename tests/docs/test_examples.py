@@ -64,6 +64,8 @@ CODE_RUN_BY = {
     ("start/tutorial-dataframes.md", "python"): "tests/docs/test_dataframes.py::"
     "test_the_tutorial_prints_and_draws_what_it_shows_without_spark",
     ("guides/use/your-spark-job.md", "python"): "tests/docs/test_dataframes.py::test_the_guide_prints_what_it_shows",
+    ("guides/use/alerts-prometheus-cron.md", "yaml"): "tests/cli/test_openmetrics.py::"
+    "test_the_alerting_rules_of_the_example_go_by_samples_that_there_are_and_are_those_of_the_page",
     ("guides/use/notebook.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
     ("guides/decide/what-if.md", "python"): "tests/notebook/test_package.py::test_the_code_of_the_pages_runs",
     ("guides/decide/simulate-a-group.md", "python"): "tests/cli/test_simulate.py::test_the_code_of_the_page_runs",

@@ -113,5 +113,6 @@ def places(found):
 def test_what_cannot_be_is_one_line(space, arguments, grid, says):
     done = what_if(space, *arguments, grid=grid)
     assert (done.exit_code, done.stdout) == (2, "")
-    assert says in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    *progress, said = done.stderr.strip().splitlines()  # on a busy machine it says what it does
+    assert says in said
+    assert set(progress) <= {"starting Spark ...", "computing the grid ..."}

@@ -322,7 +322,7 @@ class Ledger:
     ) -> replies.PlottedReply[Replayed]:
         """Compare all recorded history with what it would have been under an assignor; needs a session of Spark.
 
-        Nothing is written. Raises Fault: SPARK_NEEDED, CONFIG_INVALID, and as `answers.replayed.replayed`.
+        Nothing is written. Raises Fault: SPARK_NEEDED, UNKNOWN_ASSIGNOR, and as `answers.replayed.replayed`.
         """
         from groupledger.cli.replay import print_replayed
         from groupledger.config import parse
