@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from groupledger.cli.options import DEMO_LEDGER
 from tests.docs.demo_ledger import unpack
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -28,7 +29,7 @@ def run(path, ledger):
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
-    return notebook
+    return nbformat.reads(nbformat.writes(notebook).replace(str(ledger), DEMO_LEDGER), as_version=4)
 
 
 def shown(notebook):
