@@ -262,9 +262,9 @@ def test_a_state_may_be_named(ledger):
         ),
         ("several", {"assignor": "uniform"}, "TOPIC_NOT_LISTED", "no topic listing has the id of b, by which server-"),
         ("unnamed", {}, "NOT_COMPUTED", "log/dev/unnamed/1 names no assignor: name the one to compute"),
-        ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; did you mean pay? (11 known"),
+        ("pya", {}, "UNKNOWN_GROUP", "no group 'pya' in this ledger; did you mean pay? (12 known"),
         ("p*", {}, "UNKNOWN_GROUP", "this is answered for one group; the pattern 'p*' matches pay: name one"),
-        ("q*", {}, "UNKNOWN_GROUP", "no group 'q*' in this ledger; 11 known, such as "),
+        ("q*", {}, "UNKNOWN_GROUP", "no group 'q*' in this ledger; 12 known, such as "),
     ],
 )
 def test_what_cannot_be_computed_is_said(ledger, group, asked, code, said):

@@ -202,9 +202,9 @@ def test_two_scenarios_are_told(place):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "--from (with or without --to), or --scenarios"),
-        (["--from", "1", "--scenarios", "a,b"], "--from (with or without --to), or --scenarios"),
-        (["--from", "1", "--generation", "2"], "--from (with or without --to), or --scenarios"),
+        ([], "expected --from 5 [--to 6], or --scenarios a,b"),
+        (["--from", "1", "--scenarios", "a,b"], "expected --from 5 [--to 6], or --scenarios a,b"),
+        (["--from", "1", "--generation", "2"], "expected --from 5 [--to 6], or --scenarios a,b"),
         (["--scenarios", "a"], "--scenarios takes two names, with a comma between them; got 'a'"),
         (["--from", "soon"], "or how long before now: 90s, 15m, 24h, 7d, 2w, or a generation: 12"),
     ],

@@ -60,7 +60,7 @@ def test_a_ledger_near_the_one_that_is_not_there_is_named(here, name):
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
     assert f"there is no ledger at {asked} (no table runs): --ledger " in done.stderr
     assert "build/pay-ledger" in done.stderr
-    with pytest.raises(gl.Fault, match=r"--ledger .*build/pay-ledger"):
+    with pytest.raises(gl.Fault, match=r"gl\.open\(\".*build/pay-ledger\"\) opens one nearby"):
         gl.open(asked)
 
 

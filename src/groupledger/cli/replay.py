@@ -104,12 +104,12 @@ def verify(job: Job, *, run_id: str) -> None:
     \b
     groupledger verify nightly-2026-11-21
     """
-    from groupledger.answers.queries import records
+    from groupledger.answers.queries import rows_of
     from groupledger.pipeline.rebuild import require_run
     from groupledger.pipeline.rebuild import verify as again
 
-    runs = records(job.reader(), "SELECT t.run_id FROM current_runs t ORDER BY t.sequence")
-    require_run([each["run_id"] for each in runs], run_id)  # before Spark is started
+    runs = rows_of(job.reader().query("SELECT t.run_id FROM current_runs t ORDER BY t.sequence"))
+    require_run([name for (name,) in runs], run_id)  # before Spark is started
     spark = job.spark_for_ledger()
     with job.output.status("making the run again"):
         answer = again(spark, job.place(), job.config, run_id)

@@ -52,7 +52,8 @@ def general(g: GroupView, members: IntArray, cooperative: bool, out: TargetLists
     _keep_owned(g, claims, h)
     _mark_fresh(g, claims, h)
     _note_previous(g, claims, h)
-    initializing = heaviest(h) == 0  # before `fill`: nobody kept anything
+    # Before anything is handed out: whether nobody kept a partition.
+    initializing = heaviest(h) == 0
     fill(h)
     _deactivate(g, claims, h)
     status = rebalance(h, initializing)
