@@ -40,7 +40,7 @@ class Exit(IntEnum):
 
 
 def exit_if(failed: object, code: Exit = Exit.VIOLATIONS) -> None:
-    """End the command with a code if something is so."""
+    """End the command with this exit code if it failed."""
     if failed:
         click.get_current_context().exit(code)
 
@@ -153,7 +153,7 @@ _NO_FILES = "expected them under sources (docs/operate/read-tables.md), or a clu
 
 
 def _of_extra(said: str, command: click.Command) -> str:
-    """Return the message with what is meant by arguments that a command does not take: numbers are generations."""
+    """Add to a message about extra arguments the options that they belong to: numbers are generations."""
     found = _EXTRA.fullmatch(said)
     given = found[1].split() if found else []
     if found and command.name == "ingest":

@@ -79,7 +79,7 @@ def print_audit(output: Output, answer: Audit, limit: int, where: str) -> None:
         for each in of_code[:limit]:
             record = f"  [{each.snapshot_id}]" if each.snapshot_id else ""
             output.line(f"- {each.group_id}: {each.evidence}{record}")
-        output.left_off(len(of_code) - limit, "more group" if len(of_code) - limit == 1 else "more groups")
+        output.left_off(len(of_code) - limit, "more groups")
         output.line(f"next: {of_code[0].next_step(where)}")
     for note in answer.notes:
         output.line()

@@ -74,7 +74,7 @@ class Output:
     def left_off(self, number: int, what: str = "more", how: str = "--limit") -> None:
         """Print how many rows are not shown, if any, and how to see them."""
         if number > 0:
-            self.line(f"... and {number:,} {what} ({how})")
+            self.line(f"... and {number:,} {what.removesuffix('s') if number == 1 else what} ({how})")
 
     def names(self, ids: Iterable[str], *, wide: bool = False, what: str = "member ids") -> dict[str, str]:
         """Return the short form of each id, and print the beginning that all of them lack; `wide`: ids in full."""

@@ -98,7 +98,7 @@ def is_hopeless(name: str, text: str) -> bool:
 
 
 def refusing(texts: Iterable[str]) -> set[str]:
-    """Return the bootstrap addresses that, by these errors, nobody listens at or no name service knows."""
+    """Return the bootstrap addresses that refuse connections, or cannot be resolved, by these errors."""
     return {found[1] for text in texts if (found := _NOBODY.match(text))}
 
 
@@ -136,7 +136,7 @@ def unreachable(bootstrap: str, said: str | None, doing: str, seconds: float | N
 
 
 def _words(said: str) -> str:
-    """Return what librdkafka says of a broker, without its address and what counts times and repetitions."""
+    """Return what librdkafka says of a broker, without its address, durations and repeat counts."""
     return _PREFIX.sub("", _AFTER.sub("", " ".join(said.split())))
 
 

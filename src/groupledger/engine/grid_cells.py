@@ -120,7 +120,7 @@ class Grid:
 
 
 def names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield what changes may name, by `NAMES`, once a bucket."""
+    """Yield the clusters, racks and topics of each bucket's groups, as `NAMES` has them."""
     for bucket in buckets_of(list(batches)):
         groups, members, _ = _asked(parts_of(bucket))
         topics = [pc.list_flatten(column(*each)) for each in ((groups, c.SHARED_TOPICS), (members, c.TOPICS))]
@@ -130,7 +130,7 @@ def names(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def require_known(changes: Sequence[ChangeSettings], found: pa.Table, catalogue: TopicCatalogue) -> None:
-    """Refuse a topic or a rack that none of the groups knows; `found` has their `names`. Of no groups, ask nothing.
+    """Refuse a topic or a rack that none of the groups knows; `found` has their `names`. Without groups, pass all.
 
     A topic that members are to subscribe to may also be one that is listed in a cluster of these groups.
     Raises Fault: UNKNOWN_TOPIC, UNKNOWN_RACK.

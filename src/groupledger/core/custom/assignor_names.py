@@ -23,8 +23,8 @@ NOT_FOUND = "ASSIGNOR_NOT_FOUND"
 SOLVED_ALONE = (
     "those of other client libraries, such as kafka-python-sticky, only in `groupledger solve` and `what-if GROUP`"
 )
-"""What all else says of these: it would have to invent the bytes that their members send:
-docs/guides/decide/solve-one-group.md."""
+"""What other commands say of these: they would have to invent the bytes that members send
+(docs/guides/decide/solve-one-group.md)."""
 ON_THE_PATH = "a module on the Python path, here and in every Spark worker, or in the current folder"
 _MODULE_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
