@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -9,6 +10,7 @@ from groupledger.answers.audit import audit
 from groupledger.answers.reader import LedgerReader
 from groupledger.answers.scope import RequestedScope
 from groupledger.cli import main
+from groupledger.cli.options import place_given
 from groupledger.core.rebalance.findings import BY_CODE, INVARIANTS, Judge
 from tests.answers.group_histories import history, listed, second, together
 from tests.answers.ledgers import write
@@ -247,6 +249,16 @@ def test_the_next_step_can_be_pasted(place, by_option):
     where = f" --ledger {place}" * by_option
     page = "(docs/guides/investigate/rebalance-storms.md)"
     assert f"next: groupledger report storms restless --cluster dev{where} {page}" in ran.stdout
+
+
+def test_the_next_step_shows_no_secret():
+    @click.command()
+    @click.option("--ledger")
+    def asked(ledger):
+        click.echo(place_given())
+
+    said = CliRunner().invoke(asked, ["--ledger", "s3a://AKIA:SECRET@bucket/a b"]).stdout
+    assert said == " --ledger 's3a://***@bucket/a b'\n"
 
 
 def test_a_period_knows_the_state_it_begins_in(place):

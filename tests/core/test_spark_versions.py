@@ -8,10 +8,15 @@ from xml.etree import ElementTree
 import pytest
 
 from groupledger.core.faults import Fault
-from groupledger.core.spark_versions import BELOW, EXTRA, LEAST, NEWEST, RELEASES, numbers, release_of
+from groupledger.core.spark_versions import BELOW, EXTRA, LEAST, NEWEST, RELEASES, SCALA, numbers, release_of
 
 ROOT = Path(__file__).parents[2]
 ENGINE = ROOT / "src" / "groupledger" / "engine"
+
+
+def delta_jar(release):
+    """The name of the Delta jar for this Spark in Maven."""
+    return f"delta-spark_{release.minor}_{SCALA}"
 
 
 @pytest.mark.parametrize(
@@ -71,9 +76,9 @@ def test_each_spark_has_its_jars_pinned():
     assert sorted(of_sparks) == sorted(conf for conf in pinned if conf.startswith(kinds))
     digests = (ENGINE / "jars.sha256").read_text()
     for release in RELEASES:
-        delta = release.jar_set("delta")
-        assert (release.delta_artifact, release.delta) in pinned[delta]
-        assert f"  {delta}/{release.delta_artifact}-{release.delta}.jar\n" in digests
+        delta, artifact = release.jar_set("delta"), delta_jar(release)
+        assert (artifact, release.delta) in pinned[delta]
+        assert f"  {delta}/{artifact}-{release.delta}.jar\n" in digests
         assert len([name for name, _ in pinned[delta] if name.startswith("delta-spark")]) == 1
         (source,) = [rev for name, rev in pinned[release.jar_set("kafka-source")] if "spark-sql-kafka" in name]
         assert numbers(source)[:2] == numbers(release.minor)
@@ -90,7 +95,7 @@ def test_the_page_has_the_table():
     ]
     assert rows == [
         [
-            *(release.minor, f"pyspark {release.pyspark}", release.delta, f"io.delta:{release.delta_artifact}"),
+            *(release.minor, f"pyspark {release.pyspark}", release.delta, f"io.delta:{delta_jar(release)}"),
             f"`{release.jar_set('delta')}`, `{release.jar_set('kafka-source')}`",
         ]
         for release in RELEASES

@@ -23,6 +23,7 @@ from groupledger.cli.output import Output, plain, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import Bound, bound
 from groupledger.core.rebalance.registry import called
+from groupledger.core.secrets import without_secrets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -339,8 +340,9 @@ def comma_separated(option: str, text: str, expected: str, most: int | None = No
 
 def place_given() -> str:
     """Return the options of the command line that say where the ledger is, which a command to paste needs as well."""
-    options, params = (("config", "config_file"), ("ledger", "ledger")), click.get_current_context().params
-    return "".join(f" --{option} {shlex.quote(params[name])}" for option, name in options if was_given(name))
+    params, given = click.get_current_context().params, (("config", "config_file"), ("ledger", "ledger"))
+    places = [(option, without_secrets(params[name])) for option, name in given if was_given(name)]
+    return "".join(f" --{option} {shlex.quote(place)}" for option, place in places)
 
 
 def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | None:

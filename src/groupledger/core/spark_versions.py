@@ -22,11 +22,6 @@ class SparkRelease:
     delta: str
     hadoop: str  # jars of stores used with Spark must have this version
 
-    @property
-    def delta_artifact(self) -> str:
-        """Return the name of the Delta jar for this Spark in Maven."""
-        return f"delta-spark_{self.minor}_{SCALA}"
-
     def jar_set(self, name: str) -> str:
         """Return the set of jars called `name` for this release: `delta` is `delta-4.0` for Spark 4.0."""
         return f"{name}-{self.minor}"
