@@ -65,6 +65,31 @@ def test_on_a_cluster_nothing_but_the_users_settings_is_set():
         assert session_options(SparkSettings(profile="cluster", conf=conf), submitted=submitted) == conf
 
 
+@pytest.mark.parametrize("remote", [True, False])
+def test_a_client_of_spark_connect_starts_no_jvm(monkeypatch, tmp_path, remote):
+    """The server's address is in the environment; the session is the builder's own."""
+
+    class Builder:
+        def appName(self, _):
+            return self
+
+        def config(self, *_):
+            return self
+
+        def getOrCreate(self):
+            return "a session"
+
+    started: list[bool] = []
+    monkeypatch.setattr("groupledger.engine.session._start", lambda *_: started.append(True))
+    monkeypatch.setattr("pyspark.sql.SparkSession.builder", Builder())
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    if remote:
+        monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere:15002")
+    with (tmp_path / "said").open("wb") as said:
+        assert session(SparkSettings(profile="small"), "a test", said) == "a session"
+    assert bool(started) is not remote
+
+
 @pytest.mark.parametrize("profile", ["small", "local", "cluster"])
 def test_a_spark_that_was_never_tried_is_refused_before_a_jvm_starts(monkeypatch, profile):
     monkeypatch.setattr(jars, "spark_version", lambda: "3.5.3")

@@ -88,7 +88,7 @@ def session(
     options = session_options(settings, submitted=submitted, jar_sets=jar_sets)
     from pyspark.sql import SparkSession  # 0.1 s, and not needed to explain a missing Java
 
-    if jvm_output is not None and not submitted:
+    if jvm_output is not None and not submitted and "SPARK_REMOTE" not in os.environ:  # which needs no JVM here
         _start(options, app_name, jvm_output)
     builder = SparkSession.builder.appName(app_name)
     for name, value in options.items():
