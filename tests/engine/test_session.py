@@ -86,7 +86,8 @@ def test_a_client_of_spark_connect_starts_no_jvm(monkeypatch, tmp_path, remote):
     if remote:
         monkeypatch.setenv("SPARK_REMOTE", "sc://nowhere:15002")
     with (tmp_path / "said").open("wb") as said:
-        assert session(SparkSettings(profile="small"), "a test", said) == "a session"
+        found: object = session(SparkSettings(profile="small"), "a test", said)
+    assert found == "a session"
     assert bool(started) is not remote
 
 
