@@ -8,7 +8,9 @@ import pytest
 
 from groupledger.answers.answer_columns import Column
 from groupledger.cli import main
-from groupledger.cli.output import cell_lines, fitting, in_lines, say, shared_widths, table_widths
+from groupledger.cli.output import Output, cell_lines, fitting, in_lines, say, shared_widths, table_widths
+from groupledger.core.rebalance.findings import Severity
+from groupledger.notebook.replies import HtmlPage
 from tests.report.html.group_sizes import cooperative, ledger, long_name
 
 WORDS = ("who t-4", "who --unowned-since 1s", "timeline payments", "timeline --partition t-4", "explain payments",
@@ -103,6 +105,24 @@ class Terminal(io.StringIO):
 
     def isatty(self):
         return True
+
+
+def test_what_is_grave_is_in_colour_on_a_terminal_and_in_a_cell_and_a_name_is_not(monkeypatch):
+    rows = [[Severity.ERROR], [Severity.WARNING], [Severity.INFO], ["error"]]
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    page = HtmlPage()
+    with contextlib.redirect_stdout(Terminal()) as stream:
+        for output in (Output(as_json=False), page):
+            output.title("error: UNOWNED", Severity.ERROR)
+            output.table(["severity"], rows)
+    seen = re.findall(r"\x1b\[([0-9;]+)m(\w+)", stream.getvalue())
+    assert seen == [("1;31", "error"), ("1", "severity"), ("31", "error"), ("33", "warning")]
+    assert re.findall(r";color:(#\w+);background:#\w+\">(\w+)", page.text) == [
+        ("#8b0000", "error"),
+        ("#8b0000", "error"),
+        ("#6b4700", "warning"),
+    ]
 
 
 def seen(monkeypatch, width, place, words):

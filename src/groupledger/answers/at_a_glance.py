@@ -146,7 +146,8 @@ def findings(reader: Reader, limit: int, cluster: str | None = None, group_id: s
     shown = ("severity", "code", "cluster_id", "group_id", "snapshot_id", "member_id", "evidence")
     order = ("gravity", "cluster_id", "group_id", "offset", "code", "member_id", "evidence")
     rows = f"SELECT t.*, CASE t.severity {gravest} END AS gravity FROM current_violations t"
-    return _rejected_or_found(reader, "findings", rows, shown, order, limit, cluster, group_id)
+    listing = _rejected_or_found(reader, "findings", rows, shown, order, limit, cluster, group_id)
+    return replace(listing, rows=tuple((Severity(grave), *row) for grave, *row in listing.rows))
 
 
 def coverage(reader: Reader, limit: int, cluster: str | None = None, group_id: str | None = None) -> Listing:

@@ -42,7 +42,7 @@ _WORDS = {  # by the value of a CauseKind: its module is imported for an answer 
 }
 
 OF_MEMBERS = frozenset(
-    ("member-joined", "member-gone", "member-restarted", "member-replaced", "subscription-changed", "rack-changed"),
+    ("member-joined", "member-gone", "member-restarted", "member-replaced", "subscription-changed", "rack-changed")
 )
 """Causes that are about a member."""
 OF_TOPICS = frozenset(("topic-appeared", "topic-deleted", "partitions-added", "topic-made-again"))

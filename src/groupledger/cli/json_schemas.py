@@ -47,12 +47,7 @@ class Printed:
 
 def closed(**properties: Any) -> Schema:
     """Return the schema of an object with exactly these keys."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _list(item: Schema) -> Schema:
@@ -141,30 +136,19 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
         {"rebalance": "Rebalance"},
         {OPEN: _HISTORY},
     ),
-    "explain": _answers(
-        {"explanation": "Explanation"},
-    ),
+    "explain": _answers({"explanation": "Explanation"}),
     "timeline": _answers({"timeline": "Timeline"}, {"partition_timeline": "PartitionTimeline"}),
-    "audit": _answers(
-        {"failed_on": _TEXTS, "audit": "Audit"},
-    ),
+    "audit": _answers({"failed_on": _TEXTS, "audit": "Audit"}),
     "report": _answers(
         *({"report": {"const": name}, name: of.answer} for name, of in REPORTS.items()),
         {"report": {"const": "html"}, "html": _PAGES},
     ),
-    "sql": (
-        {"columns": _TEXTS, "rows": _ROWS, "left_off": NUMBER},
-        {"views": _VIEWS},
-    ),
+    "sql": ({"columns": _TEXTS, "rows": _ROWS, "left_off": NUMBER}, {"views": _VIEWS}),
     "what-if": (*_answers({"what_if": "WhatIf"}), {SPREAD: Printed("pipeline.grid.GridAnswer")}),
     "simulate": ({"comparison": "ScriptComparison"},),
     "diff": _answers({"difference": "GroupDifference"}, {"scenario_difference": "ScenarioDifference"}),
-    "hand-overs": _answers(
-        {"hand_overs": "GroupHandOvers"},
-    ),
-    "readiness": _answers(
-        {"to": TEXT, "readiness": "ReadinessReport"},
-    ),
+    "hand-overs": _answers({"hand_overs": "GroupHandOvers"}),
+    "readiness": _answers({"to": TEXT, "readiness": "ReadinessReport"}),
     "openmetrics": ({"file": _TEXT_OR_NULL, "gauges": "Gauges"},),
     "init": ({"location": TEXT, "made": _TEXTS},),
     "ingest": ({**_OF_A_RUN, **_INGESTED}, {**_OF_A_RUN, **_NOTHING_NEW}),

@@ -72,7 +72,7 @@ def print_audit(output: Output, answer: Audit, limit: int, where: str) -> None:
     )
     for (severity, code), found in groupby(answer.found, lambda each: (each.severity, each.code)):
         of_code = list(found)
-        output.title(f"{severity.value}: {code}")
+        output.title(f"{severity.value}: {code}", severity)
         output.line(BY_CODE[code].what)
         output.line()
         output.table(*table(type(of_code[0]), of_code[:limit]))

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.core.moments import iso
+from groupledger.core.rebalance.findings import Severity
 from groupledger.core.secrets import without_values
 from groupledger.core.text import LONGEST, cell, json_text, visible, without_middle
 
@@ -91,12 +92,13 @@ class Output:
         for note in notes:
             self.line(f"note: {note}")
 
-    def title(self, text: str) -> None:
-        """Print a heading for a person, with a blank line before it."""
+    def title(self, text: str, severity: Severity = Severity.INFO) -> None:
+        """Print a heading for a person, with a blank line before it; in colour if it is about an error or a warning."""
         text = without_values(text)
         if not self.as_json and sys.stdout.isatty():
             heading = "\n" + "\n".join(in_lines(visible(text), _terminal()))
-            console(stderr=False).print(heading, style="bold", markup=False, highlight=False, soft_wrap=True)
+            style = f"bold {_COLOURS.get(severity, '')}"
+            console(stderr=False).print(heading, style=style, markup=False, highlight=False, soft_wrap=True)
         elif not self.as_json:
             _print(f"\n{visible(text)}")
 
@@ -299,7 +301,7 @@ def _with_short_ids(rows: Sequence[Sequence[object]]) -> list[list[object]]:
     def shown(found: re.Match[str]) -> str:
         return short.get(found[0], found[0])
 
-    return [[_LONG_ID.sub(shown, each) if isinstance(each, str) else each for each in row] for row in rows]
+    return [[_LONG_ID.sub(shown, each) if type(each) is str else each for each in row] for row in rows]
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[int]:
@@ -313,11 +315,10 @@ def _print_table(
     """Print by rich on a terminal, with cells wrapped to `widths`, if given."""
     numbers = numeric(len(columns), rows)
     columns = [cell(name) for name in columns]
-    cells = [[cell(value) for value in row] for row in rows]
     if sys.stdout.isatty() and not wide:
-        _print_rich(columns, cells, numbers, widths or _widths(columns, rows))
+        _print_rich(columns, rows, numbers, widths or _widths(columns, rows))
     else:
-        _print_plain([list(columns), *cells], numbers)
+        _print_plain([list(columns), *([cell(value) for value in row] for row in rows)], numbers)
 
 
 def numeric(columns: int, rows: Sequence[Sequence[object]]) -> list[bool]:
@@ -325,17 +326,23 @@ def numeric(columns: int, rows: Sequence[Sequence[object]]) -> list[bool]:
     return [all(isinstance(row[at], int | float | None) for row in rows) for at in range(columns)]
 
 
-def _print_rich(columns: Sequence[str], cells: list[list[str]], numbers: list[bool], widths: Sequence[int]) -> None:
+def _print_rich(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], numbers: list[bool], widths: Sequence[int]
+) -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for name, number in zip(columns, numbers, strict=True):
         table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
-    for row in cells:
-        broken = ("\n".join(cell_lines(text, width)) for text, width in zip(row, widths, strict=True))
-        table.add_row(*map(Text, broken))
+    for row in rows:
+        broken = ("\n".join(cell_lines(cell(value), width)) for value, width in zip(row, widths, strict=True))
+        colours = (_COLOURS.get(value, "") if isinstance(value, Severity) else "" for value in row)
+        table.add_row(*map(Text, broken, colours))
     console(stderr=False).print(table)
+
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
 def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:

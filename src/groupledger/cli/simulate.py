@@ -21,10 +21,7 @@ from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from groupledger.core.custom.assignor_names import CustomAssignor
-    from groupledger.core.custom.custom_group import CustomLimits
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
 
@@ -333,11 +330,7 @@ def _play(
 
 
 def _answers(
-    files: Iterable[ScriptLines],
-    custom: Mapping[str, CustomAssignor],
-    listener: str | None,
-    *,
-    metrics: bool,
+    files: Iterable[ScriptLines], custom: Mapping[str, CustomAssignor], listener: str | None, *, metrics: bool
 ) -> Iterator[str]:
     from groupledger.core.protocol.script_json import simulate_lines
 

@@ -181,8 +181,7 @@ def _logged_in(jaas: str) -> dict[str, str]:
 
 def _unescaped(text: str) -> str:
     return _ESCAPE.sub(
-        lambda found: chr(int(found[1][1:], 16)) if len(found[1]) == 5 else _CONTROLS.get(found[1], found[1]),
-        text,
+        lambda found: chr(int(found[1][1:], 16)) if len(found[1]) == 5 else _CONTROLS.get(found[1], found[1]), text
     )
 
 

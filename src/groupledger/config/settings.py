@@ -184,9 +184,7 @@ class SourceSettings:
         "Brokers of a cluster, host:port separated by commas; only for kafka and admin.", NOT_EMPTY, None
     )
     options: Mapping[str, str] = key(
-        "Options of the Kafka client; use ${env:NAME} and ${file:PATH} for secrets; only for kafka and admin.",
-        None,
-        {},
+        "Options of the Kafka client; use ${env:NAME} and ${file:PATH} for secrets; only for kafka and admin.", None, {}
     )
     timeout_seconds: int = key(
         "How long to wait for one response of the cluster, and for a read to progress; only for kafka and admin.",

@@ -41,8 +41,7 @@ _ASSIGNED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _PAIRED = re.compile(
-    rf"(?P<name>(?:{SENSITIVE})[\w.-]{{0,200}}\\*['\"])(?P<sign>\s*,\s*)(?P<value>{_QUOTED})",
-    re.IGNORECASE | re.DOTALL,
+    rf"(?P<name>(?:{SENSITIVE})[\w.-]{{0,200}}\\*['\"])(?P<sign>\s*,\s*)(?P<value>{_QUOTED})", re.IGNORECASE | re.DOTALL
 )
 _GIVEN = re.compile(
     rf"(?P<name>(?<!\S)--?[\w.-]{{0,200}}?(?:{SENSITIVE})[\w.-]{{0,200}})(?P<sign>\s+)(?P<value>[^\s-]\S*)", re.I

@@ -77,11 +77,7 @@ ENVELOPE = StructType(
 its rows (`row_digest.SUMS`), and the most members of a row, where rows have a number of them."""
 
 COUNT = StructType(
-    [
-        StructField(c.CLUSTER_ID, StringType()),
-        StructField("name", StringType()),
-        StructField("rows", LongType()),
-    ]
+    [StructField(c.CLUSTER_ID, StringType()), StructField("name", StringType()), StructField("rows", LongType())]
 )
 
 MOST_BYTES = 1 << 28

@@ -165,12 +165,7 @@ def _choice(
     uncomputed = _is(groups, c.SNAPSHOT_KIND, "rewrite") | _is(groups, c.SNAPSHOT_KIND, "fold")
     chosen = np.where(rejections.mask[:-1] | uncomputed, NONE, chosen)
     return Choice(
-        (*NAMES, *custom),
-        chosen.astype(np.int32),
-        recorded.astype(np.int32),
-        prejudged.astype(np.int32),
-        form,
-        custom,
+        (*NAMES, *custom), chosen.astype(np.int32), recorded.astype(np.int32), prejudged.astype(np.int32), form, custom
     )
 
 
@@ -438,11 +433,7 @@ class Rejections:
 
         `tie`: the group row of each member row, NONE where its snapshot is only one before.
         """
-        found = {
-            **_twice(members, tie),
-            **_unnamed(members, tie),
-            **_before(groups),
-        }
+        found = {**_twice(members, tie), **_unnamed(members, tie), **_before(groups)}
         return Rejections._of(found, len(groups))
 
     def with_topics(self, topics: TopicsAt, topic_group: LongArray, names: Column, max_partitions: int) -> Rejections:
@@ -625,11 +616,7 @@ def with_racks(batch: GroupBatch, members: pa.Table, topics: TopicsAt) -> GroupB
     source = np.where(known, first[owner] + ragged.places(topic_start), len(replicas) - 1)
     start, at = ragged.take(np.append(replicas, replicas[-1]), source)
     return replace(
-        batch,
-        member_rack=member_rack,
-        rack_topic_start=topic_start,
-        rack_start=start,
-        rack_code=replica_rack[at],
+        batch, member_rack=member_rack, rack_topic_start=topic_start, rack_start=start, rack_code=replica_rack[at]
     )
 
 

@@ -348,10 +348,7 @@ def bucket_counts(bucket: pa.Table, rebalances: pa.Table) -> list[NamedCount]:
 
 
 def _of_results(rebalances: pa.Table) -> Iterator[tuple[str, int]]:
-    for prefix, name, words in (
-        (OUTCOME, c.OUTCOME, OUTCOMES),
-        (VERDICT, c.VERDICT, [each.text for each in Verdict]),
-    ):
+    for prefix, name, words in ((OUTCOME, c.OUTCOME, OUTCOMES), (VERDICT, c.VERDICT, [each.text for each in Verdict])):
         for word in words:
             yield f"{prefix}{word}", _sum(pc.equal(rebalances[name], word))
     for name in dict.fromkeys((*SUMS, *EACH_SIDE)):

@@ -57,11 +57,7 @@ class Rehearsal(NamedTuple):
 
 
 def rehearse(
-    script: Script,
-    make: Make,
-    *,
-    custom: Mapping[str, CustomAssignor] | None = None,
-    group_id: str = SIMULATED,
+    script: Script, make: Make, *, custom: Mapping[str, CustomAssignor] | None = None, group_id: str = SIMULATED
 ) -> Rehearsal:
     """Play a script in which every member has such a listener. Raises Fault as `simulate` does.
 

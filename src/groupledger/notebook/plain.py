@@ -72,11 +72,7 @@ def solve(scenario: Mapping[str, Any], *, custom: Iterable[str] = (), limits: Cu
 
 
 def simulate(
-    script: Mapping[str, Any],
-    *,
-    custom: Iterable[str] = (),
-    metrics: bool = False,
-    limits: CustomLimits = DEFAULT,
+    script: Mapping[str, Any], *, custom: Iterable[str] = (), metrics: bool = False, limits: CustomLimits = DEFAULT
 ) -> dict[str, Any]:
     """Play the events of one group, in plain values.
 

@@ -24,6 +24,7 @@ from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
 from groupledger.cli.output import Output, numeric, plain, worth_telling
 from groupledger.core.faults import Fault
+from groupledger.core.rebalance.findings import Severity
 from groupledger.core.text import cell
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ def _number(name: str, given: Any, beside: Iterable[str]) -> int | None:
 _HINTS = {
     r"--ledger (\S+) names one nearby": r'gl.open("\1") opens one nearby',
     r"`groupledger show` lists": "ledger.show() lists",
+    r"see show --coverage": "see ledger.coverage()",
     r"--from before --to": "begin before end",
     r"\(--(cluster|limit|wide)\)": r"(\1=)",
     r"\(--json has all\)": "(to_pandas() has all)",
@@ -276,7 +278,12 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 _TITLE = "font-weight:bold;margin:0.8em 0 0.3em 0"
 _LINE = "margin:0.2em 0;white-space:pre-wrap"
 _TABLE = "border-collapse:collapse;margin:0.3em 0"
-_CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top;white-space:nowrap;text-align:{}"
+_CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top;white-space:{};text-align:{}"
+_LONG_CELL = 48
+_WRAPPED = f"normal;min-width:{_LONG_CELL // 3}em;overflow-wrap:anywhere"
+
+_COLOURS = {Severity.ERROR: ";color:#8b0000;background:#fff0f0", Severity.WARNING: ";color:#6b4700;background:#fff8e6"}
+"""Of a heading or a cell: legible in a light notebook and in a dark one."""
 
 
 class HtmlPage(Output):
@@ -291,15 +298,19 @@ class HtmlPage(Output):
         if text:
             self._parts.append(f'<div style="{_LINE}">{_escaped(_for_python(text))}</div>')
 
-    def title(self, text: str) -> None:
-        """Add a heading."""
-        self._parts.append(f'<div style="{_TITLE}">{_escaped(text)}</div>')
+    def title(self, text: str, severity: Severity = Severity.INFO) -> None:
+        """Add a heading; in colour if it is about an error or a warning."""
+        self._parts.append(f'<div style="{_TITLE}{_COLOURS.get(severity, "")}">{_escaped(text)}</div>')
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Add a table; numbers to the right, None as '-'. No rows, no table."""
         if not rows:
             return
-        styles = [_CELL.format("right" if number else "left") for number in numeric(len(columns), rows)]
+        long = [any(len(cell(row[at])) > _LONG_CELL for row in rows) for at in range(len(columns))]
+        aligned = ("right" if number else "left" for number in numeric(len(columns), rows))
+        styles = [
+            _CELL.format(_WRAPPED if wraps else "nowrap", side) for side, wraps in zip(aligned, long, strict=True)
+        ]
         head = _row("th", columns, styles)
         body = "".join(_row("td", row, styles) for row in rows)
         table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
@@ -326,8 +337,10 @@ class HtmlPage(Output):
 
 def _row(tag: str, values: Sequence[object], styles: Sequence[str]) -> str:
     kinds = (tag if value != "" else "td" for value in values)  # no head is empty, for those who hear it
-    cells = zip(kinds, styles, map(_escaped, values), strict=True)
-    return "".join(("<tr>", *(f'<{kind} style="{style}">{text}</{kind}>' for kind, style, text in cells), "</tr>"))
+    colours = (_COLOURS.get(value, "") if isinstance(value, Severity) else "" for value in values)
+    cells = zip(kinds, styles, colours, map(_escaped, values), strict=True)
+    tds = (f'<{kind} style="{style}{grave}">{text}</{kind}>' for kind, style, grave, text in cells)
+    return "".join(("<tr>", *tds, "</tr>"))
 
 
 def _escaped(value: object) -> str:

@@ -39,11 +39,7 @@ def settings_of(
 
 
 def replay(
-    spark: SparkSession,
-    reader: Reader,
-    both: tuple[Config, Config],
-    asked: RequestedScope,
-    limit: int,
+    spark: SparkSession, reader: Reader, both: tuple[Config, Config], asked: RequestedScope, limit: int
 ) -> Replayed:
     """Compare the two courses of all history that was asked for, by configurations with `settings_of`.
 

@@ -21,13 +21,7 @@ from urllib.parse import unquote
 
 import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark.errors import (
-    PySparkAttributeError,
-    PySparkException,
-    PySparkTypeError,
-    PySparkValueError,
-    PythonException,
-)
+from pyspark.errors import PySparkAttributeError, PySparkException, PySparkTypeError, PySparkValueError, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 

@@ -230,10 +230,7 @@ def given_lines(spark: SparkSession, lines: list[bytes]) -> DataFrame:
 
 
 def parsed(
-    lines: DataFrame,
-    fields: StructType,
-    parser: Callable[..., tuple[Any, ...]],
-    shown: Mapping[str, str] = NO_VALUES,
+    lines: DataFrame, fields: StructType, parser: Callable[..., tuple[Any, ...]], shown: Mapping[str, str] = NO_VALUES
 ) -> DataFrame:
     """Parse each line into fields, its PROBLEM (null, BLANK, OTHER_TOPIC or `CODE: message`), and a bad one's text.
 

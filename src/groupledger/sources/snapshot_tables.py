@@ -87,13 +87,7 @@ def are_there(spark: SparkSession, folder: str, kind: str, *, glob: bool = False
 
 
 def read(
-    spark: SparkSession,
-    folder: str,
-    kind: str,
-    cluster_id: str,
-    *,
-    most_claims: int = MOST_CLAIMS,
-    glob: bool = False,
+    spark: SparkSession, folder: str, kind: str, cluster_id: str, *, most_claims: int = MOST_CLAIMS, glob: bool = False
 ) -> SnapshotRows:
     """Read the tables in a folder; `kind` is parquet, delta, json or csv; `cluster_id` is the default cluster of rows.
 

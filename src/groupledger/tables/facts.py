@@ -103,10 +103,7 @@ GROUP_SNAPSHOTS = table(
     column(c.OBSERVED_AT, TimestampType(), "timestamp of the record; order is by offset, never by this", required=True),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    checks=(
-        known(c.GROUP_TYPE, "classic", "consumer", "share", "streams"),
-        counts("counts", c.OFFSET, c.MEMBERS),
-    ),
+    checks=(known(c.GROUP_TYPE, "classic", "consumer", "share", "streams"), counts("counts", c.OFFSET, c.MEMBERS)),
 )
 
 MEMBER_SNAPSHOTS = table(

@@ -61,10 +61,7 @@ ASSIGNMENTS = table(
     ),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    checks=(
-        counts("round", c.ROUND, least=1),
-        counts("member_order", c.MEMBER_ORDER),
-    ),
+    checks=(counts("round", c.ROUND, least=1), counts("member_order", c.MEMBER_ORDER)),
 )
 
 REBALANCES = table(
@@ -178,10 +175,7 @@ VIOLATIONS = table(
     column(c.OFFSET, LongType(), "offset"),
     ATTEMPT,
     cluster_by=(c.CLUSTER_ID, c.GROUP_ID),
-    checks=(
-        known(c.SEVERITY, "info", "warning", "error"),
-        counts(c.PARTITION, c.PARTITION, or_null=True),
-    ),
+    checks=(known(c.SEVERITY, "info", "warning", "error"), counts(c.PARTITION, c.PARTITION, or_null=True)),
 )
 
 

@@ -197,8 +197,7 @@ def _group(batch: GroupBatch, texts: Texts, members: range, topics: range, gener
     given = tuple(_member(batch, texts, at, names, generations[at]) for at in members)
     subscribed = {topic for member in given for topic in member.topics}
     return Group(
-        given,
-        {name: count for name, count in zip(names, counts, strict=True) if count != NONE and name in subscribed},
+        given, {name: count for name, count in zip(names, counts, strict=True) if count != NONE and name in subscribed}
     )
 
 

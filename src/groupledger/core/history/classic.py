@@ -150,11 +150,7 @@ def settle(writer: HistoryWriter, row: LogRow, members: list[ClassicMember], kin
 
 
 def write_snapshot(
-    writer: HistoryWriter,
-    row: LogRow,
-    group: GroupMetadata,
-    members: list[ClassicMember],
-    place: tuple[Kind, int],
+    writer: HistoryWriter, row: LogRow, group: GroupMetadata, members: list[ClassicMember], place: tuple[Kind, int]
 ) -> None:
     """Write the rows of the snapshot; `place` is its kind and the offset of the generation's first record."""
     kind, first_offset = place

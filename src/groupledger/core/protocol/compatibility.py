@@ -132,11 +132,7 @@ _ALL = (
         (RANGE, ROUNDROBIN),
         False,
         "refuses a list of eager and cooperative assignors (KafkaConfigurationError)",
-        (
-            Hand(_DEALING, _V0, _EMPTY),
-            Hand(_STICKY, _V0, _EMPTY | _PREFIXED),
-            Hand(_COOPERATIVE, _V1, _EMPTY),
-        ),
+        (Hand(_DEALING, _V0, _EMPTY), Hand(_STICKY, _V0, _EMPTY | _PREFIXED), Hand(_COOPERATIVE, _V1, _EMPTY)),
     ),
     Library(
         "franz-go",

@@ -101,13 +101,7 @@ def _client(
     version = row.subscription_version if likely[0] == "java" else None
     code = ByteCode.KIP_792 if version is None else ByteCode(min(version, ByteCode.KIP_792))
     return GroupClient(
-        name,
-        (snapshot.assignor or "",),
-        topics,
-        likely[0],
-        code,
-        row.group_instance_id,
-        perhaps=tuple(likely[1:]),
+        name, (snapshot.assignor or "",), topics, likely[0], code, row.group_instance_id, perhaps=tuple(likely[1:])
     )
 
 

@@ -114,10 +114,7 @@ def one_bounce(to: str) -> list[Bounce]:
 
 
 def rehearse(
-    clients: Sequence[GroupClient],
-    bounces: Iterable[Bounce],
-    topics: Mapping[str, int],
-    most_played: int = MOST_PLAYED,
+    clients: Sequence[GroupClient], bounces: Iterable[Bounce], topics: Mapping[str, int], most_played: int = MOST_PLAYED
 ) -> MigrationRehearsal:
     """Bounce every member through every bounce, in order, until a state is unsafe.
 
@@ -259,12 +256,7 @@ def _expired(client: GroupClient) -> list[e.Event]:
 
 def _joining(client: GroupClient) -> e.Join:
     return e.Join(
-        client.member,
-        client.topics,
-        client.assignors,
-        client.group_instance_id,
-        client.byte_code,
-        client.upgrade_from,
+        client.member, client.topics, client.assignors, client.group_instance_id, client.byte_code, client.upgrade_from
     )
 
 

@@ -71,10 +71,7 @@ KEYS = (
 
 
 def simulate_lines(
-    lines: Iterable[str],
-    custom: Mapping[str, CustomAssignor] | None = None,
-    *,
-    metrics: bool = False,
+    lines: Iterable[str], custom: Mapping[str, CustomAssignor] | None = None, *, metrics: bool = False
 ) -> Iterator[str]:
     """One result line for each script line, in order; a line that cannot be played becomes an error."""
     numbered = enumerate(lines, 1)
@@ -174,13 +171,7 @@ def read_script(found: Mapping[str, Any]) -> Script:
         require(each is protocol or key not in found, key, found.get(key), f"{group_key(protocol)}, of its members")
     settings = read_settings(found.get(group_key(protocol), {}), protocol)
     return Script(
-        dict(topics or {}),
-        found_events,
-        Form(form),
-        pace,
-        times=times,
-        consumer_group=settings,
-        generation=generation,
+        dict(topics or {}), found_events, Form(form), pace, times=times, consumer_group=settings, generation=generation
     )
 
 

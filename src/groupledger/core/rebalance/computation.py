@@ -88,8 +88,7 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
     step = replace(step, reason=_reasons(snapshots, choice, step, slots, subscribed))
     status, complaints = case.answer.status, case.answer.complaints
     return Rebalances(
-        *(party, slots, lists.held, target, step, snapshots.topics),
-        *(status, verdict, broken, subscribed, complaints),
+        *(party, slots, lists.held, target, step, snapshots.topics), *(status, verdict, broken, subscribed, complaints)
     )
 
 

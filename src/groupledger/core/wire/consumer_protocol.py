@@ -239,11 +239,7 @@ def encode_user_data(user_data: UserData) -> bytes | None:
     return bytes(out + user_data.leftover)
 
 
-_STATES_GENERATION = {
-    UserDataForm.OWNED_GENERATION,
-    UserDataForm.PREFIXED_OWNED_GENERATION,
-    UserDataForm.GENERATION,
-}
+_STATES_GENERATION = {UserDataForm.OWNED_GENERATION, UserDataForm.PREFIXED_OWNED_GENERATION, UserDataForm.GENERATION}
 
 
 def _whole(user_data: UserData, data: bytes) -> UserData:

@@ -532,11 +532,7 @@ def of_assignors(members: Members, group: LongArray, groups: int) -> tuple[list[
     names = dictionary.to_pylist()
     known = [known_assignor(name) for name in names]
     unknown = np.array([each is None for each in (*known, "")], np.bool_)
-    rows.add(
-        ScenarioCode.UNKNOWN_ASSIGNOR,
-        unknown[code],
-        lambda row: unknown_assignor(names[code[row]], in_rows=True),
-    )
+    rows.add(ScenarioCode.UNKNOWN_ASSIGNOR, unknown[code], lambda row: unknown_assignor(names[code[row]], in_rows=True))
     return [known[at] if at != NONE else None for at in chosen.tolist()], rows.faults
 
 

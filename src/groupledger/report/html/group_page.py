@@ -469,8 +469,7 @@ def owner_picture(of: OwnerMatrix, entries: Sequence[TimelineEntry] = ()) -> Dra
             extent=(begin, end, len(of.places), 0),
         )
         axes.set_yticks(
-            [row + 0.5 for row in range(len(of.places))],
-            [label(f"{topic}-{number}") for topic, number in of.places],
+            [row + 0.5 for row in range(len(of.places))], [label(f"{topic}-{number}") for topic, number in of.places]
         )
         axes.tick_params(axis="y", length=0)
         for row in range(1, len(of.places)):
