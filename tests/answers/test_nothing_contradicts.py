@@ -81,7 +81,7 @@ def told(reader, entries):
 
 
 OFFSETS = "SELECT t.snapshot_id, t.offset FROM current_group_snapshots t"
-EVERY = 9
+EVERY = 19
 """Of so many rebalances one is explained: each takes a third of a second."""
 
 

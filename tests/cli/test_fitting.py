@@ -143,8 +143,9 @@ def places(tmp_path_factory):
     }
 
 
-@pytest.mark.parametrize("width", [80, 200])
-@pytest.mark.parametrize("members", SIZES)
+@pytest.mark.parametrize(
+    ("members", "width"), [(3, 80), (50, 80), (1_000, 80), (50, 200), pytest.param(1_000, 200, marks=pytest.mark.long)]
+)
 def test_no_line_is_wider_than_the_terminal_and_no_number_is_broken(places, monkeypatch, members, width):
     for words in WORDS:
         lines = seen(monkeypatch, width, places[members], words)

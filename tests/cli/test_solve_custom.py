@@ -89,7 +89,7 @@ HARM = {
 }
 
 
-@pytest.mark.parametrize("command", ["solve", "simulate"])
+@pytest.mark.parametrize("command", ["solve", pytest.param("simulate", marks=pytest.mark.long)])
 def test_code_that_means_harm_costs_its_own_lines_alone(command):
     """The command runs as a person runs it: what reaches its stdout is answers and nothing else."""
     names = [f"tests.core.custom.hostile:{name}" for name in HARM]

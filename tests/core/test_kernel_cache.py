@@ -102,6 +102,7 @@ def test_a_changed_callee_or_constant_is_compiled_again(tmp_path):
     assert asked(package(tmp_path / "three", first=1), home) == (COMPILED, 9)
 
 
+@pytest.mark.long
 def test_a_home_that_cannot_be_written_to_gives_way_to_a_temporary_folder_of_ours(tmp_path):
     there, home = package(tmp_path / "there"), Path("/proc/nowhere")
     assert asked(there, home, TMPDIR=tmp_path) == (COMPILED, 6)
@@ -112,12 +113,14 @@ def test_a_home_that_cannot_be_written_to_gives_way_to_a_temporary_folder_of_our
     assert (how, result) == (COMPILED, 6), "what others can write to is not unpickled"
 
 
+@pytest.mark.long
 def test_a_folder_that_is_named_is_read_even_if_it_cannot_be_written_to(tmp_path):
     there, given, home = package(tmp_path / "there"), tmp_path / "given", Path("/proc/nowhere")
     assert asked(there, home, GROUPLEDGER_KERNEL_CACHE=given) == (COMPILED, 6)
     assert asked(there, home, GROUPLEDGER_KERNEL_CACHE=given) == (LOADED, 6)
 
 
+@pytest.mark.long
 def test_what_was_compiled_for_any_processor_is_loaded_on_this_one(tmp_path):
     there, home = package(tmp_path / "there"), tmp_path / "home"
     home.mkdir()
@@ -133,6 +136,7 @@ def test_two_processes_that_compile_at_once_do_not_harm_one_another(tmp_path):
     assert asked(there, home) == (LOADED, 6)
 
 
+@pytest.mark.long
 def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path):
     there, home = package(tmp_path / "there"), tmp_path / "home"
     home.mkdir()

@@ -35,7 +35,7 @@ def test_what_is_said_of_a_day_was_so(way, spark, new_ledger, tmp_path):
     assert len(moved) >= MOVED or way == "week"
 
 
-@pytest.mark.parametrize("way", ["whole", "turns:3"])
+@pytest.mark.parametrize("way", ["whole", pytest.param("turns:3", marks=pytest.mark.long)])
 @pytest.mark.parametrize("release", ["4.0.0", "4.2.0"])
 def test_every_state_of_an_earlier_release_is_exact(release, way, spark, new_ledger, tmp_path):
     location = new_ledger(tmp_path / "ledger")

@@ -183,6 +183,7 @@ def test_what_is_in_no_file_has_none():
     assert Envelope("coverage", 3, b"rows").file is None
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_ledger_is_the_same_whoever_writes_its_files(new_workspace, monkeypatch):
     """Counts, digests and all rows, of a captured log that is ingested, judged, and told in calls."""

@@ -373,7 +373,10 @@ def _show(output: Output, result: JsonObject) -> None:
     if "metrics" in result:
         output.title(f"{result['id']}: client metrics (KIP-429)")
         known = [each for each in result["metrics"] if each["value"] is not None]
-        values = [(each["member"] or "(group)", each["name"], _number(each["value"])) for each in known]
+        values = [
+            (each["member"] or "(group)", each["name"], f"{each['value']:,.3f}".rstrip("0").rstrip("."))
+            for each in known
+        ]
         output.table(("member", "metric", "value"), values)
 
 
@@ -385,10 +388,6 @@ def _show_listener(output: Output, result: JsonObject) -> None:
     output.title(f"{result['id']}: what the listeners did wrong: {len(wrong)} of {len(result['journal']):,} entries")
     columns = ("at_ms", "member", "callback", "did", "partitions", "error")
     output.table(columns, [tuple(each.get(name, "") for name in columns) for each in wrong])
-
-
-def _number(value: float) -> str:
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def _first(rows: Sequence[T], changes: Callable[[T], object]) -> list[T]:

@@ -16,9 +16,10 @@ def shuffled(table, seed):
 
 
 @pytest.mark.parity
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.long)], ids=["some", "all"])
 @pytest.mark.parametrize("profile", PROFILES)
-def test_every_group_of_every_moment_has_solves_lists(profile):
-    scenarios = [scenario for scenario, _ in pairs(profile)]
+def test_every_group_of_every_moment_has_solves_lists(profile, step):
+    scenarios = [scenario for scenario, _ in pairs(profile, step)]
     members, topics = tables(scenarios, MOMENTS)
     found = assign(shuffled(members, 1), shuffled(topics, 2), "assignor")
     lists, expected = lists_of(found.members.to_pylist()), solved(scenarios, MOMENTS)

@@ -20,7 +20,7 @@ PAGE_NAME = re.compile(r"(?:index|group-[a-z0-9-]{1,80})\.html")
 """What our files are called: nothing else in a folder is ever removed."""
 NO_ONE_OWNER = "a partition of this group may have several owners or is known by its task alone"
 """Of share and streams groups."""
-_SLUG = 40
+_SLUG, _SENTENCE = 40, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,11 @@ class PageTable:
     def is_number(self, column: int) -> bool:
         """Return whether a column holds nothing but numbers."""
         return all(isinstance(row[column], int | float | None) for row in self.rows)
+
+    @property
+    def has_sentences(self) -> bool:
+        """Return whether a cell is too long for a line of a phone, which then shows each row as a block of lines."""
+        return any(isinstance(value, str) and len(value) > _SENTENCE for row in self.rows for value in row)
 
 
 @dataclass(frozen=True, slots=True)
