@@ -163,8 +163,10 @@ class Stage:
         self.member(event.member).order("subscribe", *event.topics)
 
     def _settings_of(self, event: e.Join) -> Settings:
-        protocol = event.group_protocol.value
-        return replace(self._settings, client_id=event.member, instance=event.group_instance_id, protocol=protocol)
+        settings = replace(self._settings, client_id=event.member, instance=event.group_instance_id)
+        if event.group_protocol is e.GroupProtocol.CONSUMER:  # the settings name the assignor of classic members
+            return replace(settings, protocol="consumer", assignor=event.remote_assignor or "")
+        return settings
 
     def explain(self) -> str:
         """Who differs, and how; and what was played, with the real ids and times, so that it can be played again."""

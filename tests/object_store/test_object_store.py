@@ -103,12 +103,18 @@ def told(*arguments, env=None):
     return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
 
 
+def complaints(ran):
+    """What it says on stderr, but for the stages of one that takes long."""
+    return [line for line in ran.stderr.splitlines() if not line.endswith(" ...")]
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question[:2]))
 def test_an_answer_is_that_of_the_folder_and_starts_no_jvm(config, folder, question, tmp_path):
     no_java = {**os.environ, "JAVA_HOME": str(tmp_path), "PATH": str(tmp_path)}
     found = told(*question, "--config", str(config), "--json", env=no_java)
     expected = told(*question, "--ledger", str(folder), "--json")
-    assert (found.returncode, found.stderr) == (expected.returncode, expected.stderr)
+    assert found.returncode == expected.returncode
+    assert complaints(found) == complaints(expected)
     assert json.loads(found.stdout) == json.loads(expected.stdout)
 
 
