@@ -137,7 +137,9 @@ def test_the_ledger_that_the_pages_are_held_against_is_this_one(demonstrated, de
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["guides/decide/compare-assignors.md", "guides/decide/what-if.md"])
+@pytest.mark.parametrize(
+    "name", ["concepts/moves.md", "guides/decide/compare-assignors.md", "guides/decide/what-if.md"]
+)
 def test_a_page_shows_what_its_commands_print_with_spark(demonstrated, demo_config, tmp_path, monkeypatch, name):
     """On a copy: a replay commits a run of its own."""
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")

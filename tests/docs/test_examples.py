@@ -30,7 +30,7 @@ EXITS = {0, 4}
 WITH_SPARK = "tests/demo/test_demo.py::test_a_page_shows_what_its_commands_print_with_spark"
 RUN_BY = {
     "demo": "tests/demo/test_demo.py::test_what_is_told_has_every_group_and_adds_up",
-    "replay --assignor": WITH_SPARK,
+    "replay": WITH_SPARK,
     "verify": WITH_SPARK,
     "what-if --grid": WITH_SPARK,
     "diff java-cooperative-sticky --scenarios": "tests/answers/test_differences.py::test_two_scenarios_are_told",

@@ -12,6 +12,7 @@ from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol.compatibility import SUPPORTED, ByteCode
 from groupledger.core.protocol.rolling_migration import Bounce, Danger, GroupClient, one_bounce, rehearse, two_bounces
+from tests.examples import examples
 
 COOPERATIVE_STICKY = "cooperative-sticky"
 OLD = ByteCode.BEFORE_KIP_429
@@ -265,7 +266,7 @@ KINDS = st.builds(
 
 
 @given(st.lists(KINDS, min_size=1, max_size=3), st.data(), st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 def test_members_that_are_alike_need_not_all_be_played(kinds, data, twice):
     """The steps of some stand for all: the same first unsafe step, assignors and dangers as when everyone is played."""
     clients = []

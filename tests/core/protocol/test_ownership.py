@@ -110,7 +110,7 @@ def shared_in(took):
     return {each for each, names in owners.items() if len(names) > 1}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(10), *(pytest.param(each, marks=pytest.mark.long) for each in range(10, 40))])
 def test_random_groups_of_the_kip_have_none_and_those_of_kafka_the_ones_that_their_rounds_show(seed):
     assert [each for settled in simulate(script(seed, 30)) for each in settled.double_owners] == []
     for settled in simulate(script(seed, 30, Form.AS_KAFKA)):
