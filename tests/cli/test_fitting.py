@@ -108,7 +108,7 @@ class Terminal(io.StringIO):
 
 
 def test_what_is_grave_is_in_colour_on_a_terminal_and_in_a_cell_and_a_name_is_not(monkeypatch):
-    rows = [[Severity.ERROR], [Severity.WARNING], [Severity.INFO], ["error"]]
+    rows: list[list[object]] = [[Severity.ERROR], [Severity.WARNING], [Severity.INFO], ["error"]]
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     page = HtmlPage()
