@@ -8,7 +8,7 @@ import pytest
 from groupledger.answers.audit import audit
 from groupledger.answers.gauges import gauges
 from groupledger.answers.joins import joins
-from groupledger.answers.scope import RequestedScope, known, known_for, newest
+from groupledger.answers.scope import RequestedScope, known, known_for, moments, newest
 from groupledger.answers.unowned import unowned_partitions
 from tests.answers.histories import History, listed, rows_of
 from tests.answers.ledgers import COMMITTED, read_to
@@ -105,10 +105,13 @@ def test_an_answer_about_groups_of_one_cluster_says_up_to_when_that_one_is_known
     assert (found if isinstance(moments, list) else len(found)) == moments
 
 
-def test_a_length_of_time_counts_back_from_now_of_the_cluster_that_was_asked_for(written):
+@pytest.mark.parametrize("about", [{"cluster": "dev"}, {"group": "stuck"}, {"group": "st*"}], ids=str)
+def test_a_length_of_time_counts_back_from_now_of_the_cluster_that_was_asked_for(written, about):
     """Another cluster is known further: an audit of the last minutes of this one must not look behind its end."""
     reader = written(**rows([read_to(dev=at(12), eu=at(50))], STUCK, History("x", cluster="eu").state(1, "m a:0,1")))
-    asked = RequestedScope(cluster="dev", since=timedelta(minutes=11))
+    asked = RequestedScope(**about, since=timedelta(minutes=11))
+    [begin] = moments(reader, about.get("cluster"), [asked.since], about.get("group"))
+    assert begin == at(1)
     assert [each.code for each in audit(reader, asked).found] == ["UNOWNED"]
     assert audit(reader, asked).scope.since == at(1)
     [group] = gauges(reader, asked).groups

@@ -48,6 +48,7 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "broken.yaml").write_text("ledger: {location: x\nsources: [")
     (tmp_path / "list.yaml").write_text("- a\n- b\n")
     (tmp_path / "twice.yaml").write_text("cluster_id: a\nledger: 3\n")
+    (tmp_path / "again.yaml").write_text("cluster_id: a\ncluster_id: b\n")
     (tmp_path / "script.yaml").write_text("cluster_id: !!python/object/apply:os.system ['true']\n")
     (tmp_path / "good.yaml").write_text("cluster_id: edge\nledger:\n  location: ledger\nsources: []\n")
     monkeypatch.chdir(tmp_path)
@@ -64,7 +65,17 @@ NEED_A_LEDGER = (
     ["rehearse", "g", "--listener", "tests.listener.checkpointing:Checkpointing"],
     ["plan-migration", "--group", "g"],
 )
-FILES = ("nowhere.yaml", "folder", "binary", "broken.yaml", "list.yaml", "twice.yaml", "script.yaml", "empty.yaml")
+FILES = (
+    "nowhere.yaml",
+    "folder",
+    "binary",
+    "broken.yaml",
+    "list.yaml",
+    "twice.yaml",
+    "again.yaml",
+    "script.yaml",
+    "empty.yaml",
+)
 SETTINGS = (
     *(
         "sprak.master=x",
@@ -274,12 +285,18 @@ def test_a_reader_that_has_enough_is_no_error(command, line):
     assert ran.stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize(("redirection", "code"), [(">&-", 0), (">/dev/full", 2), ("2>&-", 0)])
-def test_an_output_that_takes_nothing(redirection, code):
-    program = f"{sys.executable} -m groupledger solve {redirection}"
+@pytest.mark.parametrize(
+    ("command", "redirection", "code"),
+    [
+        *(("solve", ">&-", 0), ("solve", ">/dev/full", 2), ("solve", "2>&-", 0)),
+        *(("aliases", ">&-", 2), ("simulate --table", ">&-", 3), ("show --ledger nowhere", "2>&-", 2)),
+    ],
+)
+def test_an_output_that_takes_nothing(command, redirection, code, tmp_path):
+    program = f"cd {tmp_path}; {sys.executable} -m groupledger {command} {redirection}"
     ran = subprocess.run(["bash", "-c", program], input=SCENARIO, capture_output=True, text=True)  # noqa: S607
     assert ran.returncode == code
-    assert ran.stderr.count("\n") == (code != 0)
+    assert ran.stderr.count("\n") == (code != 0 and "2>" not in redirection)
     assert TRACE.search(ran.stderr) is None
 
 

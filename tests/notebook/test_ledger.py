@@ -196,6 +196,23 @@ WRONG = {
     ),
     "half a generation": (lambda ledger: ledger.group("pay").rebalance(4.5), "USAGE", "generation is 4.5; expected a"),
     "offset": (lambda ledger: ledger.group("pay").explain(offset="x"), "USAGE", "offset is 'x'; expected a whole"),
+    "a number as a group": (lambda ledger: ledger.group(5), "USAGE", "group_id is 5; expected a text"),
+    "no partition": (lambda ledger: ledger.who(None), "USAGE", "partition is None; expected a text"),
+    "a function as an assignor": (
+        lambda ledger: ledger.group("pay").what_if(assignor=len),
+        "USAGE",
+        "expected a name, or",
+    ),
+    "too many members": (
+        lambda ledger: ledger.group("pay").what_if(members=10**9),
+        "USAGE",
+        "or -2 (leave), up to 100,000",
+    ),
+    "an empty assignor": (
+        lambda ledger: ledger.group("pay").what_if(assignor=""),
+        "UNKNOWN_ASSIGNOR",
+        "assignor is ''",
+    ),
     "no rows": (lambda ledger: ledger.storms(limit=0), "USAGE", "limit is 0; expected 1 or more"),
     "all rows": (lambda ledger: ledger.show(limit=None), "USAGE", "limit is None; expected a whole number"),
     "group": (lambda ledger: ledger.group("nope"), "UNKNOWN_GROUP", "known: "),

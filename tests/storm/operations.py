@@ -38,9 +38,10 @@ WEIGHTS = {
     **{"migrate": 1, "rebuild": 1, "show": 2},
 }
 REDACT = "redact"
-MAY_END = {"WRITE_CONFLICT", "LEDGER_OLDER"}
-"""Another was faster; another is about to migrate. Both say: run it again."""
-FULL = {"LEDGER_UNWRITABLE"}
+MAY_END = {"WRITE_CONFLICT", "LEDGER_OLDER", "JVM_GONE"}
+"""Another was faster; another is about to migrate; its JVM was killed, and is just ending. All say: run it again."""
+FULL, NO_MORE = {"LEDGER_UNWRITABLE"}, "File too large"
+"""What a full disk is told as; so it is by who began to write before the limit of an earlier command was lifted."""
 FULL_EVERY, JUMP_EVERY, OLDER_EVERY = 12, 6, 3
 LIMITS = (2_000, 20_000)
 _numbers = itertools.count(1)
@@ -144,6 +145,8 @@ def ended(error: Exception, *, full: bool) -> dict[str, Any]:
     """How a command ended that did not come through: as it may, or wrong. It is told as the command line tells it."""
     if not isinstance(error, Fault) and isinstance(error, foreign_errors()):
         error = explained(error, {}) or error
-    if isinstance(error, Fault) and (error.code in MAY_END or (full and error.code in FULL)):
+    if isinstance(error, Fault) and (
+        error.code in MAY_END or (error.code in FULL and (full or NO_MORE in error.message))
+    ):
         return {"ended": error.code, "detail": error.message[:300]}
     return {"ended": "wrong", "detail": f"{type(error).__name__}: {error}"[:3000]}

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 BY_COORDINATOR = (DEFAULT_ASSIGNOR, RANGE.name)
 """Assignors of KIP-848's coordinators."""
 
+MOST_MEMBERS = 100_000
+SOME_MEMBERS = f"a whole number, such as 3 (join) or -2 (leave), up to {MOST_MEMBERS:,}"
+"""Members that can join at once: as many as a group may have by default (`limits.max_members_per_group`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
@@ -137,8 +141,10 @@ def what_if(
     from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
     from groupledger.core.scenarios.solving import order_decides, targets_after_joins
 
-    if not isinstance(members, int):
-        raise Fault("USAGE", f"members is {members!r}; expected a whole number, such as 3 (join) or -2 (leave)")
+    if not isinstance(members, int) or members > MOST_MEMBERS:
+        raise Fault("USAGE", f"members is {members!r}; expected {SOME_MEMBERS}")
+    if not isinstance(assignor, str | None):
+        raise Fault("USAGE", f"assignor is {assignor!r}; expected a name, or the text 'module:function'")
     if not isinstance(partitions or {}, Mapping):
         raise Fault("USAGE", f"partitions is {partitions!r}; expected a change by topic, such as {{'orders': '+10'}}")
     without = [without] if isinstance(without, str) else without
@@ -295,7 +301,7 @@ def _recorded(side: Side) -> str | None:
 
 def _chosen(side: Side, assignor: str | None) -> str:
     """Return the assignor to compute: the recorded one unless another is named; `uniform` is a coordinator's alone."""
-    name = f"{SERVER}{assignor}" if assignor == DEFAULT_ASSIGNOR else assignor or _recorded(side)
+    name = f"{SERVER}{assignor}" if assignor == DEFAULT_ASSIGNOR else _recorded(side) if assignor is None else assignor
     if name is None:
         raise Fault("NOT_COMPUTED", f"{side.snapshot_id} names no assignor: name the one to compute (assignor)")
     name = called(name)

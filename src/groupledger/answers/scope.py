@@ -269,8 +269,14 @@ class Known:
         return Basis.NEWEST_RECORD if of.end is None else Basis.LOG_END
 
 
-def known(reader: Reader, cluster: str | None = None) -> Known:
-    """Return up to when the cluster, or each of the ledger, is known; nothing if no record of a group was committed."""
+def known(reader: Reader, cluster: str | None = None, group: str | None = None) -> Known:
+    """Return up to when the cluster, or each of the ledger, is known; nothing if no record of a group was committed.
+
+    With a `group`, or a pattern of some, those of the clusters that have one; where none has, of all.
+    """
+    if group is not None and cluster is None:
+        found, having = known(reader), _clusters_of(reader, group, None)
+        return Known({name: each for name, each in found.clusters.items() if not having or name in having}, found.kept)
     condition, values = matching("t.", cluster_id=cluster)
     if not records(reader, f"SELECT 1 AS found {_COMMITTED} WHERE {condition} LIMIT 1", **values):
         return Known({}, kept=True)
@@ -289,10 +295,15 @@ def known_for(reader: Reader, answer: object, cluster: str | None) -> Known:
     named = set(_clusters(answer))
     group = getattr(getattr(answer, "scope", answer), "group", None)
     if not named and isinstance(group, str):
-        condition, values = of_groups("t.", cluster, group)
-        query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
-        named = {row["cluster_id"] for row in records(reader, query, **values)}
+        named = _clusters_of(reader, group, cluster)
     return known(reader, named.pop() if len(named) == 1 else cluster)
+
+
+def _clusters_of(reader: Reader, group: str, cluster: str | None) -> set[str]:
+    """Return the clusters in which a group, or one that a pattern matches, has a record."""
+    condition, values = of_groups("t.", cluster, group)
+    query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
+    return {row["cluster_id"] for row in records(reader, query, **values)}
 
 
 def _clusters(answer: object) -> Iterator[str]:
@@ -353,21 +364,23 @@ def not_known_after(cluster: str, ends: datetime) -> str:
     return f"cluster {cluster} is known up to {iso(ends)}: what was later is not known"
 
 
-def newest(reader: Reader, cluster: str | None = None) -> datetime:
-    """Return up to when a cluster, or any of all, is known. Raises Fault: UNKNOWN_CLUSTER, EMPTY_LEDGER."""
-    found = known(reader, cluster).newest
+def newest(reader: Reader, cluster: str | None = None, group: str | None = None) -> datetime:
+    """Return up to when a cluster, or a group's, or any, is known. Raises Fault: UNKNOWN_CLUSTER, EMPTY_LEDGER."""
+    found = known(reader, cluster, group).newest
     if found is not None:
         return found
     require_cluster(reader, cluster)
     raise Fault("EMPTY_LEDGER", NO_RECORD)
 
 
-def moments(reader: Reader, cluster: str | None, asked: Iterable[Bound | None]) -> list[datetime | None]:
-    """Return moments as they are; a length of time is that long before "now" of the cluster, or of all."""
+def moments(
+    reader: Reader, cluster: str | None, asked: Iterable[Bound | None], group: str | None = None
+) -> list[datetime | None]:
+    """Return moments as they are; a length of time is that long before "now" of the cluster, or the group's, or all."""
     bounds = list(asked)
     if not any(isinstance(each, timedelta) for each in bounds):
         return [each for each in bounds if not isinstance(each, timedelta)]
-    latest = newest(reader, cluster)
+    latest = newest(reader, cluster, group)
     return [None if each is None else placed(each, latest) for each in bounds]
 
 
@@ -442,7 +455,7 @@ def scope(reader: Reader, asked: RequestedScope) -> Scope:
     """
     everywhere = Scope(asked.cluster, asked.group, None, None, None)
     require_cluster(reader, asked.cluster)
-    newest = known(reader, asked.cluster).newest
+    newest = known(reader, asked.cluster, asked.group).newest
     if asked.group is not None and not any_record(reader, everywhere):
         raise unknown_group(reader, asked.group, asked.cluster)
     since, until = (None if each is None else placed(each, newest or EPOCH) for each in (asked.since, asked.until))

@@ -101,6 +101,9 @@ class Commands(click.Group):
     ) -> Any:
         """Run a command line; with `--json`, a usage error is a JSON line as well."""
         arguments = list(sys.argv[1:] if args is None else args)
+        for stream in ("stdout", "stderr"):
+            if getattr(sys, stream) is None:  # it was closed before the command began
+                setattr(sys, stream, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as we run
         run = functools.partial(super().main, arguments, prog_name, standalone_mode=False, **extra)
         return sys.exit(self._code(arguments, run)) if standalone_mode else run()
 
@@ -108,8 +111,7 @@ class Commands(click.Group):
         as_json = "--json" in arguments
         try:
             code = run()
-            if sys.stdout is not None:  # None if it was closed before the command began
-                sys.stdout.flush()
+            sys.stdout.flush()
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             return Exit.USAGE

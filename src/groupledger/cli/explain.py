@@ -66,7 +66,7 @@ def explain(
         from groupledger.answers.explanation import explain as explained
 
         reader = job.reader()
-        time = moment(reader, cluster, at)
+        time = moment(reader, cluster, at, group)
         answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=time, offset=offset)
     print_explanation(job.output, answer, time)
     job.answered(answer, cluster, explanation=plain(answer))

@@ -66,7 +66,7 @@ def timeline(
     def ask(reader: Reader) -> Timeline:
         from groupledger.answers.timeline import timeline as history
 
-        return history(reader, group or "", cluster, *_window(reader, cluster, asked), limit)
+        return history(reader, group or "", cluster, *_window(reader, cluster, asked, group), limit)
 
     job.answer(ask, functools.partial(print_group, wide=wide), cluster, "timeline")
 
@@ -80,18 +80,20 @@ def _ask_owners(
         from groupledger.answers.owners import partition_timeline
         from groupledger.answers.scope import newest
 
-        since, until = _window(reader, cluster, asked)
-        until = until or newest(reader, cluster)
+        since, until = _window(reader, cluster, asked, group)
+        until = until or newest(reader, cluster, group)
         return partition_timeline(reader, topic, number, until, since, cluster, group, limit)
 
     job.answer(ask, functools.partial(print_partition, wide=wide), cluster, "partition_timeline")
 
 
-def _window(reader: Reader, cluster: str | None, asked: Bounds) -> tuple[datetime | None, datetime | None]:
+def _window(
+    reader: Reader, cluster: str | None, asked: Bounds, group: str | None
+) -> tuple[datetime | None, datetime | None]:
     """Return both ends as moments; a length of time counts back from now."""
     from groupledger.answers.scope import moments
 
-    since, until = moments(reader, cluster, asked)
+    since, until = moments(reader, cluster, asked, group)
     if since is not None and until is not None and since > until:
         raise click.UsageError(f"--since {clock(since, None)} is after --until {clock(until, None)}")
     return since, until
@@ -250,7 +252,7 @@ def diff(
         from groupledger.answers.explanation import scenario_difference
 
         return scenario_difference(
-            reader, group, (names[0], names[-1]), generation, cluster, at=moment(reader, cluster, at)
+            reader, group, (names[0], names[-1]), generation, cluster, at=moment(reader, cluster, at, group)
         )
 
     job.answer(

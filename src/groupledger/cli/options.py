@@ -345,11 +345,11 @@ def place_given() -> str:
     return "".join(f" --{option} {shlex.quote(place)}" for option, place in places)
 
 
-def moment(reader: Reader, cluster: str | None, at: Bound | None) -> datetime | None:
+def moment(reader: Reader, cluster: str | None, at: Bound | None, group: str | None = None) -> datetime | None:
     """Return the moment that `--at` means in the ledger; None if it was not given."""
     from groupledger.answers.scope import moments
 
-    return moments(reader, cluster, [at])[0]
+    return moments(reader, cluster, [at], group)[0]
 
 
 def _takes_json(command: Callable[..., Any]) -> Any:

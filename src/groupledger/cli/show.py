@@ -64,7 +64,7 @@ def show(
             lists = at_a_glance.clusters(reader, limit), at_a_glance.groups(reader, limit, cluster)
             return [*lists, at_a_glance.runs(reader, limit)]
         if one:
-            return rebalance(reader, group, cluster, generation, at=moment(reader, cluster, at))
+            return rebalance(reader, group, cluster, generation, at=moment(reader, cluster, at, group))
         name = scenario or job.config.assign.scenario
         return [at_a_glance.history(reader, group, cluster, name, limit, asked=scenario is not None)]
 

@@ -137,17 +137,11 @@ def _compared(
             if isinstance(script, Fault):
                 bad.append(BadScript(file.named, number, f"{script.code}: {script.message}"))
             else:
-                good.append((_named_scripts(name, f"{Path(file.named).name}:{number}"), script))
+                place = f"{Path(file.named).name}:{number}"
+                good.append((place if name is None else name if isinstance(name, str) else json.dumps(name), script))
     timeline = asked.html is not None or asked.output.as_json
     scripts = compare(good, variants, custom, asked.from_ms, timeline=timeline)
     return ScriptComparison(asked.from_ms, scripts, tuple(bad))
-
-
-def _named_scripts(name: object, place: str) -> str:
-    """Return the script's id as text, or its position among the files if it has none."""
-    if name is None:
-        return place
-    return name if isinstance(name, str) else json.dumps(name)
 
 
 def _print_comparison(asked: ComparisonAsked, found: ScriptComparison) -> None:
@@ -187,7 +181,8 @@ def _variant_row(script: ComparedScript, each: ComparedVariant, asked: Compariso
         return (script.id, variant, *(None for _ in _COLUMNS[2:]))
     cost = each.cost
     given_up = cost.revoked, cost.lost or None
-    away = cost.unavailable_rounds, _waited(cost)
+    no_time = None if cost.unavailable_rounds is not None else 0  # then rounds are counted
+    away = cost.unavailable_rounds, cost.unavailable_ms or no_time
     rare = cost.never_read or None, cost.double_owners or None, each.failures or None, each.unowned or None
     has = _span(each.least, each.most), each.idle or None
     return (script.id, variant, cost.rounds, cost.moves, *given_up, *away, *has, cost.read_twice, *rare)
@@ -198,11 +193,6 @@ def _span(least: int | None, most: int | None) -> str | None:
     if most is None:
         return None
     return f"{most:,}" if least == most else f"{least:,}-{most:,}"
-
-
-def _waited(cost: Cost) -> int | None:
-    """Return milliseconds, or None if no time ever passed: then rounds are counted."""
-    return cost.unavailable_ms or (None if cost.unavailable_rounds is not None else 0)
 
 
 def _failures(each: ComparedVariant) -> list[str]:

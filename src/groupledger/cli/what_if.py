@@ -91,7 +91,7 @@ def what_if(
             partitions=changed,
             assignor=assignor,
             generation=generation,
-            at=moment(reader, cluster, at),
+            at=moment(reader, cluster, at, group),
         )
         if html is not None:
             from groupledger.report.html.comparison_page import what_if_page
@@ -111,9 +111,9 @@ def _require_alone(others: dict[str, Any]) -> None:
 
 
 def _partitions(given: tuple[str, ...]) -> dict[str, str]:
-    """Read TOPIC=+N."""
+    """Read TOPIC=+N, or several with commas between them."""
     changed = {}
-    for each in given:
+    for each in (part for words in given for part in words.split(",")):
         topic, equals, change = each.rpartition("=")
         if not equals or not topic:
             raise click.UsageError(f"--partitions {each!r}: expected TOPIC=+N or TOPIC=xN, such as orders=+10.")

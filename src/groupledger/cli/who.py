@@ -85,7 +85,7 @@ def who(
         from groupledger.answers.scope import newest
         from groupledger.answers.unowned import unowned_partitions
 
-        time = moment(reader, cluster, at) or newest(reader, cluster)
+        time = moment(reader, cluster, at, group) or newest(reader, cluster, group)
         return unowned_partitions(reader, time, since, cluster, group, limit)
 
     found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
@@ -111,7 +111,8 @@ def ask_owner(
         from groupledger.answers.owners import ownership
         from groupledger.answers.scope import newest
 
-        return ownership(reader, topic, number, moment(reader, cluster, at) or newest(reader, cluster), cluster, group)
+        time = moment(reader, cluster, at, group) or newest(reader, cluster, group)
+        return ownership(reader, topic, number, time, cluster, group)
 
     job.answer(ask, functools.partial(print_ownership, limit=limit, wide=wide), cluster, "ownership")
 

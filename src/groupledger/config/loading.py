@@ -127,9 +127,26 @@ def _secrets(tree: Any, name: str) -> Iterator[str]:
 def tree_of(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> Any:
     """Parse a YAML text. Raises ConfigFault: CONFIG_SYNTAX."""
     try:
-        return loader(text).get_single_data()
+        reading = loader(text)
+        node = reading.get_single_node()
+        _require_each_key_once(node, source)
+        return None if node is None else reading.construct_document(node)
     except yaml.YAMLError as error:
         raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_why(error)}") from None  # its text quotes the file
+
+
+def _require_each_key_once(node: yaml.Node | None, source: str) -> None:
+    """Raise ConfigFault("CONFIG_SYNTAX") where a mapping has a key twice: YAML's reader would take the last."""
+    if not isinstance(node, yaml.CollectionNode):
+        return
+    lines: dict[str, int] = {}
+    for each in node.value:
+        key, value = each if isinstance(node, yaml.MappingNode) else (None, each)
+        line = 0 if key is None else key.start_mark.line + 1
+        if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
+            where = f"lines {lines[key.value]} and {line}"
+            raise ConfigFault("CONFIG_SYNTAX", f"{source}: {key.value} is there twice ({where}); expected once")
+        _require_each_key_once(value, source)
 
 
 def _why(error: yaml.YAMLError) -> str:

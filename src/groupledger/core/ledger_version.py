@@ -34,7 +34,9 @@ def version_problem(place: str, got: int) -> tuple[str, str] | None:
 
 def no_ledger(place: str, table: str) -> tuple[str, str]:
     """Return the code and message for a ledger in which a table is missing."""
-    found = ledgers_near(place)
+    found = [
+        each for each in ledgers_near(place) if Path(each).resolve() != Path(place).resolve()
+    ]  # it may lack a table
     more = f" (others: {', '.join(found[1:])})" if len(found) > 1 else ""
     near = f"--ledger {found[0]} names one nearby{more}; " if found else ""
     return "LEDGER_MISSING", f"there is no ledger at {place} (no table {table}): {near}`groupledger ingest` makes one"

@@ -205,7 +205,7 @@ class Ledger:
         from groupledger.cli.who import print_ownership
 
         topic, number = topic_partition(partition)
-        moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
+        moment = moment_of(self.reader, at, cluster, group) or newest(self.reader, cluster, group)
         found = ownership(self.reader, topic, number, moment, cluster, group)
         return Reply(found, lambda output: print_ownership(output, found, ROWS_SHOWN), _holdings(found))
 
@@ -221,7 +221,7 @@ class Ledger:
         from groupledger.answers.unowned import unowned_partitions
         from groupledger.cli.who import print_unowned
 
-        moment = moment_of(self.reader, at, cluster) or newest(self.reader, cluster)
+        moment = moment_of(self.reader, at, cluster, group) or newest(self.reader, cluster, group)
         found = unowned_partitions(self.reader, moment, bound_of(since), cluster, group, limit)
         return Reply(found, lambda output: print_unowned(output, found))
 
@@ -237,7 +237,7 @@ class Ledger:
         from groupledger.answers.timeline import timeline
         from groupledger.cli.history import print_group
 
-        begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
+        begin, end = (moment_of(self.reader, each, cluster, group) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
         return replies.PlottedReply(found, lambda output: print_group(output, found))
 
@@ -255,8 +255,8 @@ class Ledger:
         from groupledger.cli.history import print_partition
 
         topic, number = topic_partition(partition)
-        begin, end = (moment_of(self.reader, each, cluster) for each in (since, until))
-        last = end or newest(self.reader, cluster)
+        begin, end = (moment_of(self.reader, each, cluster, group) for each in (since, until))
+        last = end or newest(self.reader, cluster, group)
         found = partition_timeline(self.reader, topic, number, last, begin, cluster, group, limit)
         return Reply(found, lambda output: print_partition(output, found))
 
@@ -571,7 +571,7 @@ def _parsed(when: When, parse: Callable[[str], tuple[T, bool]]) -> T | datetime 
     return when if isinstance(when, timedelta) else parse(str(when))[0]
 
 
-def moment_of(reader: Reader, when: When | None, cluster: str | None) -> datetime | None:
-    """Return a time; a duration counts back from the newest one of the cluster, or of all."""
-    [moment] = moments(reader, cluster, [bound_of(when)])
+def moment_of(reader: Reader, when: When | None, cluster: str | None, group: str | None = None) -> datetime | None:
+    """Return a time; a duration counts back from the newest one of the cluster, or of the group's, or of all."""
+    [moment] = moments(reader, cluster, [bound_of(when)], group)
     return moment

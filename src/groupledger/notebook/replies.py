@@ -180,6 +180,10 @@ def _question(ask: Callable[..., Any], *, says_known: bool) -> Callable[..., Any
         given = signature.bind(*args, **options)
         for name in _NUMBERS & given.arguments.keys():
             given.arguments[name] = _number(name, given.arguments[name], signature.parameters)
+        for name in _TEXTS & given.arguments.keys():
+            text = given.arguments[name]
+            if not isinstance(text, str) and (text is not None or name in _NEEDED):
+                raise Fault("USAGE", f"{name} is {text!r}; expected a text")
         with in_python():
             reply = ask(*given.args, **given.kwargs)
         if not says_known or not isinstance(reply, Reply):
@@ -191,6 +195,8 @@ def _question(ask: Callable[..., Any], *, says_known: bool) -> Callable[..., Any
     return asked
 
 
+_NEEDED = {"group_id", "partition", "query"}
+_TEXTS = {*_NEEDED, "cluster", "group"}
 _NUMBERS = {"generation", "incarnation", "offset", "limit"}
 
 

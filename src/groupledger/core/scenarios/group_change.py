@@ -38,7 +38,7 @@ def in_turn(members: Sequence[T], number: int) -> list[T]:
 def count_after(topic: str, change: object, count: int) -> int:
     """Return the partitions of a topic that had `count`, after a change of the form MORE_PARTITIONS."""
     if not isinstance(change, str) or re.fullmatch(MORE_PARTITIONS, change) is None:
-        expected = "expected '+3' (three more) or 'x2' (twice as many)"
+        expected = "expected '+3' (three more) or 'x2' (twice as many), up to +999999 and x9999"
         raise Fault("BAD_PARTITIONS", f"partitions of {topic} is {change!r}; {expected}")
     number = int(change[1:])
     return min(count * number if change[0] == "x" else count + number, MOST)
