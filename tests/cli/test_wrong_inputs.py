@@ -48,7 +48,7 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "broken.yaml").write_text("ledger: {location: x\nsources: [")
     (tmp_path / "list.yaml").write_text("- a\n- b\n")
     (tmp_path / "twice.yaml").write_text("cluster_id: a\nledger: 3\n")
-    (tmp_path / "again.yaml").write_text("cluster_id: a\ncluster_id: b\n")
+    (tmp_path / "again.yaml").write_text("cluster_id: a\nledger: {location: a, location: b}\n")
     (tmp_path / "script.yaml").write_text("cluster_id: !!python/object/apply:os.system ['true']\n")
     (tmp_path / "good.yaml").write_text("cluster_id: edge\nledger:\n  location: ledger\nsources: []\n")
     monkeypatch.chdir(tmp_path)

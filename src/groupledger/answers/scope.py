@@ -275,7 +275,9 @@ def known(reader: Reader, cluster: str | None = None, group: str | None = None) 
     With a `group`, or a pattern of some, those of the clusters that have one; where none has, of all.
     """
     if group is not None and cluster is None:
-        found, having = known(reader), _clusters_of(reader, group, None)
+        condition, values = of_groups("t.", None, group)
+        query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
+        found, having = known(reader), {row["cluster_id"] for row in records(reader, query, **values)}
         return Known({name: each for name, each in found.clusters.items() if not having or name in having}, found.kept)
     condition, values = matching("t.", cluster_id=cluster)
     if not records(reader, f"SELECT 1 AS found {_COMMITTED} WHERE {condition} LIMIT 1", **values):
@@ -295,15 +297,8 @@ def known_for(reader: Reader, answer: object, cluster: str | None) -> Known:
     named = set(_clusters(answer))
     group = getattr(getattr(answer, "scope", answer), "group", None)
     if not named and isinstance(group, str):
-        named = _clusters_of(reader, group, cluster)
+        return known(reader, cluster, group)
     return known(reader, named.pop() if len(named) == 1 else cluster)
-
-
-def _clusters_of(reader: Reader, group: str, cluster: str | None) -> set[str]:
-    """Return the clusters in which a group, or one that a pattern matches, has a record."""
-    condition, values = of_groups("t.", cluster, group)
-    query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
-    return {row["cluster_id"] for row in records(reader, query, **values)}
 
 
 def _clusters(answer: object) -> Iterator[str]:

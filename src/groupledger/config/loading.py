@@ -135,18 +135,21 @@ def tree_of(text: str, source: str, loader: type[yaml.SafeLoader] = yaml.SafeLoa
         raise ConfigFault("CONFIG_SYNTAX", f"{source}: not YAML: {_why(error)}") from None  # its text quotes the file
 
 
-def _require_each_key_once(node: yaml.Node | None, source: str) -> None:
+def _require_each_key_once(document: yaml.Node | None, source: str) -> None:
     """Raise ConfigFault("CONFIG_SYNTAX") where a mapping has a key twice: YAML's reader would take the last."""
-    if not isinstance(node, yaml.CollectionNode):
-        return
-    lines: dict[str, int] = {}
-    for each in node.value:
-        key, value = each if isinstance(node, yaml.MappingNode) else (None, each)
-        line = 0 if key is None else key.start_mark.line + 1
-        if isinstance(key, yaml.ScalarNode) and lines.setdefault(key.value, line) != line:
-            where = f"lines {lines[key.value]} and {line}"
-            raise ConfigFault("CONFIG_SYNTAX", f"{source}: {key.value} is there twice ({where}); expected once")
-        _require_each_key_once(value, source)
+    left, seen = [document], set[int]()
+    while left:
+        node = left.pop()
+        if not isinstance(node, yaml.CollectionNode) or id(node) in seen:  # an alias is the node that it names
+            continue
+        seen.add(id(node))
+        pairs = node.value if isinstance(node, yaml.MappingNode) else [(None, each) for each in node.value]
+        first: dict[str, yaml.Node] = {}
+        for name, value in pairs:
+            if isinstance(name, yaml.ScalarNode) and first.setdefault(name.value, name) is not name:
+                lines = f"lines {first[name.value].start_mark.line + 1} and {name.start_mark.line + 1}"
+                raise ConfigFault("CONFIG_SYNTAX", f"{source}: {name.value} is there twice ({lines}); expected once")
+            left.append(value)
 
 
 def _why(error: yaml.YAMLError) -> str:
