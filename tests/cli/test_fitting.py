@@ -118,7 +118,7 @@ def test_what_is_grave_is_in_colour_on_a_terminal_and_in_a_cell_and_a_name_is_no
             output.table(["severity"], rows)
     seen = re.findall(r"\x1b\[([0-9;]+)m(\w+)", stream.getvalue())
     assert seen == [("1;31", "error"), ("1", "severity"), ("31", "error"), ("33", "warning")]
-    assert re.findall(r";color:(#\w+);background:#\w+\">(\w+)", page.text) == [
+    assert re.findall(r";color: (#\w+); background: #\w+;\">(\w+)", page.text) == [
         ("#8b0000", "error"),
         ("#8b0000", "error"),
         ("#6b4700", "warning"),

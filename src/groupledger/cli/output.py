@@ -337,12 +337,16 @@ def _print_rich(
         table.add_column(Text(name), justify="right" if number else "left", overflow="fold")
     for row in rows:
         broken = ("\n".join(cell_lines(cell(value), width)) for value, width in zip(row, widths, strict=True))
-        colours = (_COLOURS.get(value, "") if isinstance(value, Severity) else "" for value in row)
-        table.add_row(*map(Text, broken, colours))
+        table.add_row(*map(Text, broken, in_colour(row, _COLOURS)))
     console(stderr=False).print(table)
 
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+
+
+def in_colour(values: Iterable[object], colours: Mapping[Severity, str]) -> list[str]:
+    """Return the colour of each value that is a severity, and nothing for the others: a group may be named `error`."""
+    return [colours.get(value, "") if isinstance(value, Severity) else "" for value in values]
 
 
 def _print_plain(lines: list[list[str]], numbers: list[bool]) -> None:

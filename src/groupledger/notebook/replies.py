@@ -22,10 +22,11 @@ from groupledger.answers.replayed import Replayed
 from groupledger.answers.scope import Ranking, known_for
 from groupledger.answers.timeline import Timeline
 from groupledger.cli.answers import as_json, print_answer
-from groupledger.cli.output import Output, numeric, plain, worth_telling
+from groupledger.cli.output import Output, in_colour, numeric, plain, worth_telling
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.findings import Severity
 from groupledger.core.text import cell
+from groupledger.report.html.page_parts import COLOURS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -285,11 +286,9 @@ _TITLE = "font-weight:bold;margin:0.8em 0 0.3em 0"
 _LINE = "margin:0.2em 0;white-space:pre-wrap"
 _TABLE = "border-collapse:collapse;margin:0.3em 0"
 _CELL = "padding:0.15em 0.8em 0.15em 0;vertical-align:top;white-space:{};text-align:{}"
+_GRAVE = {each: f";{COLOURS[each]}" for each in (Severity.ERROR, Severity.WARNING)}
 _LONG_CELL = 48
 _WRAPPED = f"normal;min-width:{_LONG_CELL // 3}em;overflow-wrap:anywhere"
-
-_COLOURS = {Severity.ERROR: ";color:#8b0000;background:#fff0f0", Severity.WARNING: ";color:#6b4700;background:#fff8e6"}
-"""Of a heading or a cell: legible in a light notebook and in a dark one."""
 
 
 class HtmlPage(Output):
@@ -306,7 +305,7 @@ class HtmlPage(Output):
 
     def title(self, text: str, severity: Severity = Severity.INFO) -> None:
         """Add a heading; in colour if it is about an error or a warning."""
-        self._parts.append(f'<div style="{_TITLE}{_COLOURS.get(severity, "")}">{_escaped(text)}</div>')
+        self._parts.append(f'<div style="{_TITLE}{_GRAVE.get(severity, "")}">{_escaped(text)}</div>')
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Add a table; numbers to the right, None as '-'. No rows, no table."""
@@ -343,8 +342,7 @@ class HtmlPage(Output):
 
 def _row(tag: str, values: Sequence[object], styles: Sequence[str]) -> str:
     kinds = (tag if value != "" else "td" for value in values)  # no head is empty, for those who hear it
-    colours = (_COLOURS.get(value, "") if isinstance(value, Severity) else "" for value in values)
-    cells = zip(kinds, styles, colours, map(_escaped, values), strict=True)
+    cells = zip(kinds, styles, in_colour(values, _GRAVE), map(_escaped, values), strict=True)
     tds = (f'<{kind} style="{style}{grave}">{text}</{kind}>' for kind, style, grave, text in cells)
     return "".join(("<tr>", *tds, "</tr>"))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.core.moments import iso
+from groupledger.core.rebalance.findings import Severity
 
 if TYPE_CHECKING:
     from groupledger.answers.scope import Scope
@@ -21,6 +22,12 @@ PAGE_NAME = re.compile(r"(?:index|group-[a-z0-9-]{1,80})\.html")
 NO_ONE_OWNER = "a partition of this group may have several owners or is known by its task alone"
 """Of share and streams groups."""
 _SLUG, _SENTENCE = 40, 60
+COLOURS = {
+    Severity.ERROR: "color: #8b0000; background: #fff0f0;",
+    Severity.WARNING: "color: #6b4700; background: #fff8e6;",
+    Severity.INFO: "color: #333; background: #f3f3f3;",
+}
+"""CSS of what is of a severity, on pages and in notebooks: legible on a light ground and on a dark one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from groupledger.core.text import cell
 from groupledger.report.html.gathering import fleet, group_facts
 from groupledger.report.html.group_page import GroupPage, group_page
 from groupledger.report.html.index_page import IndexPage, index_page
-from groupledger.report.html.page_parts import INDEX, PAGE_NAME, Link, page_of
+from groupledger.report.html.page_parts import COLOURS, INDEX, PAGE_NAME, Link, page_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -108,7 +108,7 @@ def _environment() -> Environment:
 
 def _rendered(name: str, page: ComparisonPage | GroupPage | IndexPage) -> str:
     """Render a page by the template of this name."""
-    return _environment().get_template(f"{name}.html").render(page=page)
+    return _environment().get_template(f"{name}.html").render(page=page, severities=COLOURS)
 
 
 # Write pages to their folder one at a time, each whole; other files are never touched.
