@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arro3.core import DataType, Table
 
 from groupledger.answers.queries import Value, filled, require_query
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, meant, resembling
 from groupledger.core.ledger_version import VERSION_PROPERTY, first_words, no_ledger, version_problem
 from groupledger.core.secrets import without_secrets
 
@@ -166,9 +165,9 @@ class LedgerReader:
         sources, columns = (list(dict.fromkeys(pair[at] for pair in pairs)) for at in (0, 2))
         where = f"no column {name!r} in {', '.join(sources)}"
         having = [view for view in views() if name in self._executed(f"SELECT * FROM {view} LIMIT 0", {}).schema.names]
-        alike = difflib.get_close_matches(name, columns, n=1)
-        if alike and not having:
-            return f"{where}; did you mean {alike[0]}?"
+        hint = meant(name, columns)
+        if hint and not having:
+            return f"{where}; {hint.rstrip()}"
         found = f"; {', '.join(having)} has {name}" if having else ""
         return f"{where}, which has {', '.join(columns)}{found}"
 
@@ -179,8 +178,8 @@ def _why_not(said: str) -> str:
     if unknown is None:
         return f"the query cannot be run: {said.rstrip('.')}; {WHERE_VIEWS_ARE}"
     of_words = {"_".join(sorted(each.split("_"))): each for each in views()}  # also those of `rebalances_current`
-    alike = difflib.get_close_matches("_".join(sorted(unknown["name"].split("_"))), of_words, n=1)
-    hint = f"did you mean {of_words[alike[0]]}? " if alike else ""
+    near = resembling("_".join(sorted(unknown["name"].split("_"))), of_words)
+    hint = f"did you mean {of_words[near[0]]}? " if near else ""
     return f"there is no table or view {unknown['name']!r}; {hint}{WHERE_VIEWS_ARE}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from groupledger.answers.queries import Query, Reader, Value, alike, is_pattern, matching, of_groups, one_of, records
 from groupledger.answers.spoken import numbered
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, resembling
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
 from groupledger.core.log.read_plan import KNOWN, KnownUpTo, known_in, together
 from groupledger.core.moments import EPOCH, Bound, iso, placed
@@ -163,11 +162,11 @@ def _known(name: str, known: list[str], kind: str, job: str = "ingest") -> str:
     """Name what is like this one and say how many more there are; else name all, or of many the first."""
     if not known:
         return f"it holds no {kind}: run `groupledger {job}` first"
-    alike = difflib.get_close_matches(name, known, n=EXAMPLES)
+    near = resembling(name, known, EXAMPLES)
     count = f"{len(known):,} known"
     listed = ": `groupledger show` lists them" if kind in ("cluster", "group") else ""
-    if alike and len(alike) < len(known):
-        return f"did you mean {', '.join(alike)}? ({count}{listed})"
+    if near and len(near) < len(known):
+        return f"did you mean {', '.join(near)}? ({count}{listed})"
     if len(known) <= MOST_NAMED:
         return f"known: {', '.join(known)}"
     return f"{count}, such as {', '.join(known[:EXAMPLES])}{listed}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -31,6 +30,7 @@ from groupledger.config.settings import (
     key,
     matching,
 )
+from groupledger.core.faults import meant
 from groupledger.core.log.lines import FIELDS
 from groupledger.core.scenarios.group_change import MORE_PARTITIONS
 from groupledger.core.secrets import HIDDEN, is_secret, remember, secrets_in
@@ -220,9 +220,7 @@ def section(kind: type[Any], raw: Any, place: KeyPlace) -> Any:
 
 
 def _allowed_names(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else ""
-    return f"{hint}allowed: {', '.join(known)}"
+    return f"{meant(name, known)}allowed: {', '.join(known)}"
 
 
 def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
@@ -241,8 +239,7 @@ def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
     if rule is not None and isinstance(raw, str):
         raw = rule.read(raw)
     if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
-        near = difflib.get_close_matches(str(raw), rule.names if rule else (), n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
+        hint = meant(str(raw), rule.names if rule else ())
         expected += " or null" if NoneType in kinds else ""
         quoting = _quoting(raw, rule) if str in kinds else ""
         code = rule.code if rule else "CONFIG_INVALID"

@@ -34,9 +34,20 @@ class Code(StrEnum):
 def expected_one_of(got: str, known: Iterable[str], most: int = 100) -> str:
     """Return what a message says is expected, after the names that look like the one it got."""
     names = list(known)
-    near = ", ".join(difflib.get_close_matches(got, names, n=3))
     some = f"expected one of {', '.join(names[:most])}{', ...' if len(names) > most else ''}"
-    return f"did you mean {near}? " * bool(near) + (some if names else "none is known")
+    return meant(got, names, 3) + (some if names else "none is known")
+
+
+def resembling(got: str, known: Iterable[str], most: int = 1) -> list[str]:
+    """Return the names that look like the one that was got; else those that begin with it."""
+    names = list(known)
+    return difflib.get_close_matches(got, names, most) or [one for one in names if got and one.startswith(got)][:most]
+
+
+def meant(got: str, known: Iterable[str], most: int = 1) -> str:
+    """Return the part of a message that names what is alike, with a space behind; nothing where nothing is."""
+    near = ", ".join(resembling(got, known, most))
+    return f"did you mean {near}? " if near else ""
 
 
 class Fault(Exception):

@@ -16,6 +16,8 @@ from tests.core.assignors.groups import scenarios
 EXAMPLES = int(os.environ.get("GROUPLEDGER_EXAMPLES", "60"))
 COOPERATIVE = ("cooperative-sticky", "constrained-cooperative-sticky", "librdkafka-cooperative-sticky")
 STREAM_JOIN = "sticky-stream-join"
+BY_TOPIC = ("range", STREAM_JOIN)
+"""Assignors that promise it of each topic, not of all partitions together."""
 UNBALANCED: tuple[str, ...] = ()
 """Assignors that do not promise that members' counts differ by one at most."""
 KEEPING = ("sticky", *COOPERATIVE)
@@ -67,7 +69,7 @@ def require_balance(scenario, target):
     """Counts differ by one at most: of each topic for range, of all for the others, where subscriptions are equal."""
     if len(subscriptions(scenario)) > 1:
         return
-    topics = scenario["topics"] if scenario["assignor"] in ("range", STREAM_JOIN) else (None,)
+    topics = scenario["topics"] if scenario["assignor"] in BY_TOPIC else (None,)
     for topic in topics:
         sizes = [sum(topic in (None, each) for each, _ in owned) for owned in target.values()]
         assert max(sizes) - min(sizes) <= 1

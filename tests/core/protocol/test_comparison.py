@@ -67,6 +67,13 @@ def test_a_zombie_loses_what_it_had_and_records_are_read_twice():
     assert [row.event for row in found.events] == ["join a", "join b", "pause b", "resume b"]
 
 
+@pytest.mark.parametrize("assignor", sorted(ASSIGNORS))
+def test_every_assignor_of_ours_can_be_compared(assignor):
+    """Those that no client library ships too: they are somebody's own code, in any."""
+    (found,) = compared(assignor, TWO).values()
+    assert found.cost.rounds >= 2
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_cost_is_the_sum_of_what_simulate_gives(seed):
     """Of random groups with a clock, some of whose topics grow; from any event on, the rest of the sum."""

@@ -135,6 +135,8 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(topic=st.sampled_from(TOPICS))
     def delete_topic(self, topic):
+        if topic not in self.topics:
+            return
         self.topics = {name: count for name, count in self.topics.items() if name != topic}
         self.happens(e.DeleteTopic(topic))
         self.settled()

@@ -124,7 +124,7 @@ STORIES = {
         {"a": 2, "b": 2},
     ),
     "a paused member that is no leader loses what is gone when it goes on": (
-        [A, B, e.Pause("b"), e.FreezeMetadata("a"), e.SetPartitions("t", 3), e.Resume("b")],
+        [A, B, e.Pause("b"), e.FreezeMetadata("a"), e.DeleteTopic("t"), e.SetPartitions("t", 3), e.Resume("b")],
         0,
         ["onPartitionsLost t-3"],
         {"a": 2, "b": 1},
@@ -352,6 +352,8 @@ def test_a_member_without_a_common_assignor_is_refused_and_the_group_goes_on():
         ([A, e.Pause("a"), e.Subscribe("a", ())], "'a' is paused"),
         ([join("a", topics=("t.*",))], "topic is 't.*'; expected a name; a pattern is a topic_regex"),
         ([A, e.Subscribe("a", ("t", "t|u"))], "topic is 't|u'; expected"),
+        ([e.SetPartitions("t", 3)], "topic 't' has 4 partitions, not fewer; Kafka only adds some"),
+        ([e.DeleteTopic("tt")], "no topic 'tt'; did you mean t? expected one of t"),
         ([e.SetPartitions("^t", 3)], "topic is '^t'; expected"),
         ([e.MissTopic("^t")], "topic is '^t'; expected"),
         ([e.SetPartitions("^" * 99, 3)], f"topic is '{'^' * 80}'; expected"),

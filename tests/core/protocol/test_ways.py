@@ -174,7 +174,7 @@ def drawn(seed):
     random = Random(seed)  # noqa: S311
     libraries = random.choice([*((each,) for each in LIBRARIES), LIBRARIES])
     assignor = random.choice(("range", "cooperative-sticky"))
-    there, events = [], []
+    there, events, counts = [], [], dict(TOPICS)
     for number in range(8):
         kinds = ["join", *(["leave", "subscribe", "subscribe", "grow", "delete"] if there else [])]
         kind = random.choice(kinds)
@@ -187,9 +187,12 @@ def drawn(seed):
         elif kind == "subscribe":
             events.append(e.Subscribe(random.choice(there), topics))
         elif kind == "grow":
-            events.append(e.SetPartitions(random.choice("tu"), random.randint(5, 9)))
-        else:
-            events.append(e.DeleteTopic(random.choice("tu")))
+            topic = random.choice("tu")
+            counts[topic] = max(counts.get(topic, 0), random.randint(5, 9))
+            events.append(e.SetPartitions(topic, counts[topic]))
+        elif counts:
+            events.append(e.DeleteTopic(random.choice(sorted(counts))))
+            del counts[events[-1].topic]
     return Script(TOPICS, events, Form.AS_KAFKA)
 
 

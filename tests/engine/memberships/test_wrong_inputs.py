@@ -86,7 +86,7 @@ COLUMNS: dict[str, tuple[Any, Any, dict[str, Any], str, str]] = {
     "by as a text": (members(), topics(), {"by": "group_id"}, "USAGE", "by is the text 'group_id'"),
     "by without the group": (members(k=[1] * 6), topics(), {"by": ("k",)}, "USAGE", "expected group_id among them"),
     "by of what is not there": (members(), topics(), {"by": ("group_id", "env")}, "COLUMN_MISSING", "env is missing"),
-    "a new name of nothing": (members(), topics(), {"columns": {"member": "x"}}, "USAGE", "expected member_id"),
+    "a new name of nothing": (members(), topics(), {"columns": {"member": "x"}}, "USAGE", "did you mean member_id"),
     "a new name that is not there": (
         members(),
         topics(),
@@ -94,7 +94,7 @@ COLUMNS: dict[str, tuple[Any, Any, dict[str, Any], str, str]] = {
         "COLUMN_MISSING",
         "column x",
     ),
-    "no assignor": (members(), topics(), {"assignor": "ranje"}, "UNKNOWN_ASSIGNOR", "did you mean 'range'"),
+    "no assignor": (members(), topics(), {"assignor": "ranje"}, "UNKNOWN_ASSIGNOR", "did you mean range"),
     "a coordinator's": (
         members(),
         topics(),

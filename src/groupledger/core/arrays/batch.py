@@ -82,5 +82,5 @@ class AssignmentBatch:
     target_start: LongArray  # [M+1]
     target_topic: IntArray
     target_partition: IntArray
-    status: IntArray  # [G], an `outcome.Status` value; a group with another status than OK has empty lists
-    path: IntArray  # [G], an `outcome.Path` value: which algorithm decided
+    status: IntArray  # [G], a `Status` of core/assignors/group.py; a group with another status than OK has empty lists
+    path: IntArray  # [G], a `Path` likewise: which algorithm decided

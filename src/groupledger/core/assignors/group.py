@@ -309,6 +309,37 @@ FEW = 24
 
 
 @kernel
+def write_taken(
+    g: GroupView,
+    topics: IntArray,
+    circle: IntArray,
+    taker: IntArray,
+    start: LongArray,
+    topic: IntArray,
+    partition: IntArray,
+) -> None:
+    """Write the lists of all members, by topic as in `topics`; `taker`: each partition's seat in `circle`."""
+    size = np.zeros(g.members, np.int64)
+    for seat in taker:
+        size[seat] += 1
+    next_at = np.empty(g.members, np.int64)
+    for seat in range(g.members):
+        start[circle[seat] + 1] = size[seat]
+    for member in range(g.members):
+        start[member + 1] += start[member]
+    for seat in range(g.members):
+        next_at[seat] = start[circle[seat]]
+    at = 0
+    for local in topics:
+        for number in range(g.topic_partitions[local]):
+            to = next_at[taker[at]]
+            topic[to] = local
+            partition[to] = number
+            next_at[taker[at]] = to + 1
+            at += 1
+
+
+@kernel
 def sort_by(key: IntArray | LongArray, order: IntArray, count: int) -> None:
     """Sort `order[:count]` by key[0], key[1], ..: current keys of its entries, below 2^32; stable."""
     packed = np.empty(count, np.int64)

@@ -189,8 +189,7 @@ def _takes_part(b: Balance, member: int, counts: list[int]) -> bool:
 
 def _reassign(b: Balance, partitions: list[Partition]) -> bool:
     """Pass over the partitions until a pass moves nothing or the group is even; return whether anything moved."""
-    ever = False
-    moving = True
+    ever, moving = False, True
     while moving:
         moving = False
         for each in partitions:

@@ -20,6 +20,7 @@ from groupledger.core.assignors.group import (
     sort_static_first,
     subscribers,
     walk_members,
+    write_taken,
 )
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def roundrobin(g: GroupView, start: LongArray, topic: IntArray, partition: IntAr
     heads, seats = subscribers(g, circle)
     taker = np.empty(base[g.topics], np.int32)
     _go_round(g, topics, heads, seats, taker)
-    _write(g, topics, circle, taker, start, topic, partition)
+    write_taken(g, topics, circle, taker, start, topic, partition)
     return OK
 
 
@@ -79,33 +80,3 @@ def _go_round(g: GroupView, topics: IntArray, heads: LongArray, seats: IntArray,
             here += 1
             at += 1
         hand = taker[at - 1] + 1
-
-
-@kernel
-def _write(
-    g: GroupView,
-    topics: IntArray,
-    circle: IntArray,
-    taker: IntArray,
-    start: LongArray,
-    topic: IntArray,
-    partition: IntArray,
-) -> None:
-    size = np.zeros(g.members, np.int64)
-    for seat in taker:
-        size[seat] += 1
-    next_at = np.empty(g.members, np.int64)
-    for seat in range(g.members):
-        start[circle[seat] + 1] = size[seat]
-    for member in range(g.members):
-        start[member + 1] += start[member]
-    for seat in range(g.members):
-        next_at[seat] = start[circle[seat]]
-    at = 0
-    for local in topics:
-        for number in range(g.topic_partitions[local]):
-            to = next_at[taker[at]]
-            topic[to] = local
-            partition[to] = number
-            next_at[taker[at]] = to + 1
-            at += 1

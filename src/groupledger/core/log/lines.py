@@ -7,7 +7,6 @@ OTHER_TOPIC, or `CODE: message`. It never raises, whatever the bytes are.
 from __future__ import annotations
 
 import binascii
-import difflib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -16,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from groupledger.core.faults import Code, Fault
+from groupledger.core.faults import Code, Fault, meant
 
 # Parse exactly one JSON object from one line: no second value, no duplicate key, no NaN, no broken UTF-8.
 
@@ -442,9 +441,7 @@ def columns_of(given: Mapping[str, str], there: Collection[str]) -> dict[str, st
     """
     for field, name in given.items():
         if name not in there:
-            near = difflib.get_close_matches(name, there, n=1)
-            hint = f" did you mean {near[0]}?" if near else ""
-            raise _foreign(f"column {name} (columns.{field}) is missing;{hint} {_listed(there)}")
+            raise _foreign(f"column {name} (columns.{field}) is missing; {meant(name, there)}{_listed(there)}")
     plain = all(field in there or field in given for field in REQUIRED)
     found = {field: [given[field]] if field in given else _known(field, there, plain=plain) for field in FIELDS}
     unclear = [field for field, names in found.items() if len(names) > 1 or (not names and field in REQUIRED)]

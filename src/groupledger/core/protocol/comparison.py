@@ -249,8 +249,7 @@ def is_seated(event: e.Event) -> bool:
 
 def spoken(event: e.Event) -> str:
     """`restart a`, `rename-process a b`, `set-partitions orders`."""
-    of = getattr(event, "member", None) or getattr(event, "topic", None)
-    return " ".join(filter(None, (NAMES[type(event)], of, getattr(event, "to", None))))
+    return " ".join(filter(None, (NAMES[type(event)], *(getattr(event, name, None) for name in e.TOLD))))
 
 
 def failure_of(settled: Settlement) -> str | None:
@@ -415,7 +414,8 @@ def _require_library(join: e.Join, variant: Variant) -> None:
     place = f"under {variant.name}: {join.member}"
     if variant.coordinated == e.GroupProtocol.CONSUMER and not LIBRARIES[join.library].speaks_kip_848:
         raise Fault(BAD_CLIENT, f"{place} is a client of {join.library}, which does not speak KIP-848")
-    if variant.assignor is not None:  # of its newest release: a script may put an assignor into older byte code
+    shipped = any(variant.assignor in each.assignors for each in LIBRARIES.values())  # others are somebody's own code
+    if variant.assignor is not None and shipped:  # by its newest release: a script may put one into older byte code
         require_assignors(ClientLibrary(join.library, ByteCode.KIP_792, ()), (variant.assignor,), place)
 
 

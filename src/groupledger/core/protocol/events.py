@@ -25,6 +25,7 @@ from groupledger.core.rebalance.registry import JAVA
 COOPERATIVE_STICKY = ("cooperative-sticky",)
 MAX_POLL_INTERVAL_MS = 300_000
 BAD_EVENT = "BAD_EVENT"
+TOLD = ("member", "topic", "to")  # fields that say of whom or what an event is, in the order in which it is told
 PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
@@ -56,6 +57,7 @@ class PlayedGroup(ABC):
     __slots__ = ()
     processes: Mapping[str, Any]  # by name
     ended: Mapping[str, Join]  # how each that ended would start again
+    topics: Mapping[str, int]  # that exist, and their partitions
     times: Any
 
     def apply(self, event: Event) -> Any:
@@ -360,6 +362,8 @@ class SetPartitions(Event):
     def apply(self, group: PlayedGroup) -> Any:
         """Make it."""
         require_topic_names([self.topic])
+        if self.partitions < (there := group.topics.get(self.topic, 0)):
+            raise Fault(BAD_EVENT, f"topic {self.topic!r} has {there} partitions, not fewer; Kafka only adds some")
         group.set_partitions(self.topic, self.partitions)
 
 
@@ -371,6 +375,8 @@ class DeleteTopic(Event):
 
     def apply(self, group: PlayedGroup) -> Any:
         """Delete it."""
+        if self.topic not in group.topics:
+            raise Fault(BAD_EVENT, f"no topic {self.topic!r}; {expected_one_of(self.topic, sorted(group.topics), 10)}")
         group.delete_topic(self.topic)
 
 

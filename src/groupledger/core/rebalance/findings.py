@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Iterable
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, meant
 
 
 class Severity(StrEnum):
@@ -185,7 +184,8 @@ def failing(words: Iterable[str]) -> frozenset[str]:
         elif severity in {each.value for each in Severity}:
             found.add(severity)
         else:
-            raise Fault("UNKNOWN_CODE", f"no finding has the code or severity {word!r}; {_known(code)}")
+            known = f"{meant(code, BY_CODE, 2)}known: {', '.join([*BY_CODE, *Severity])}"
+            raise Fault("UNKNOWN_CODE", f"no finding has the code or severity {word!r}; {known}")
     return frozenset(found)
 
 
@@ -194,9 +194,3 @@ def _words(text: str) -> list[str]:
     if not found:
         raise Fault("UNKNOWN_CODE", "the list names no code or severity; expected some, such as UNOWNED,error")
     return found
-
-
-def _known(code: str) -> str:
-    alike = difflib.get_close_matches(code, BY_CODE, n=2)
-    meant = f"did you mean {' or '.join(alike)}? " if alike else ""
-    return f"{meant}known: {', '.join([*BY_CODE, *Severity])}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -29,7 +28,7 @@ from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.assignors import ASSIGNORS
 from groupledger.core.custom.assignor_names import SOLVED_ALONE, find, may_be_custom
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
-from groupledger.core.faults import Fault
+from groupledger.core.faults import Fault, expected_one_of, meant
 from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import BY_CLASS, called
 from groupledger.core.rebalance.step import Form
@@ -433,7 +432,7 @@ def _names(
     there = {*members.names, *(topics.names if topics is not None else ())}
     for ours, theirs in dict(columns).items():
         if ours not in known:
-            raise Fault("USAGE", f"columns renames {ours!r}, which is no column here; expected {_near(ours, known)}")
+            raise Fault("USAGE", f"columns renames {ours!r}, no column here; {expected_one_of(ours, sorted(known))}")
         if theirs not in there:
             raise Fault(COLUMN_MISSING, f"column {theirs} (columns[{ours!r}]) is missing; {_got(there)}")
     return columns
@@ -510,11 +509,6 @@ def _got(names: Iterable[str]) -> str:
     return f"got {', '.join(sorted(names)) or 'none'}"
 
 
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, sorted(known), n=1)
-    return near[0] if near else f"one of {', '.join(sorted(known))}"
-
-
 def chosen_assignor(name: str, members: Collection[str], mode: StepMode, limits: CustomLimits = DEFAULT) -> Chosen:
     """Return the assignor that is called `name`, by it or its Java class, or the column of members that is.
 
@@ -549,7 +543,6 @@ def unknown_assignor(name: str, *, in_rows: bool = False) -> str:
             f"assignor is {name!r}, which a KIP-848 coordinator runs; expected one that consumers run: "
             f"{', '.join(sorted(ASSIGNORS))}; groupledger.solve computes {solved} for one group"
         )
-    near = difflib.get_close_matches(name, (*ASSIGNORS, *BY_CLASS), n=1)
-    guess = f"did you mean {near[0]!r}? " if near else ""
+    guess = f"{meant(name, (*ASSIGNORS, *BY_CLASS))}expected one of {', '.join(sorted(ASSIGNORS))}"
     others = "" if in_rows else ", module:function, or a column of members"
-    return f"assignor is {name!r}; {guess}expected one of {', '.join(sorted(ASSIGNORS))}{others}; {SOLVED_ALONE}"
+    return f"assignor is {name!r}; {guess}{others}; {SOLVED_ALONE}"
