@@ -1,4 +1,4 @@
-"""What clients of other libraries call otherwise than Kafka's Java client (librdkafka 2.16.1, kafka-python 3.0.12)."""
+"""What clients of other libraries call otherwise than Kafka's Java client (librdkafka 2.16.0, kafka-python 3.0.12)."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ _ALL = (
     ),
 )
 LIBRARIES = {each.name: each for each in _ALL}
-"""Java 4.4.0, librdkafka 2.16.1, kafka-python 3.0.12, franz-go 1.22.2, aiokafka 0.14.0, Sarama 1.61.1, kafka-go 0.4.51,
+"""Java 4.4.0, librdkafka 2.16.0, kafka-python 3.0.12, franz-go 1.22.2, aiokafka 0.14.0, Sarama 1.61.1, kafka-go 0.4.51,
 KafkaJS 2.2.4, the likelier one first where several write the same bytes; an older release or a library that is not here
 may write the same. Their bytes were seen, Sarama's and kafka-go's read from their sources. Java and librdkafka were run
 as members of KIP-848 groups; franz-go has it as an option, the others never send a ConsumerGroupHeartbeat."""
@@ -311,7 +311,7 @@ def require_played(assignor: str) -> None:
 
 # What a client library's consumer does otherwise than Kafka's Java client, whose ways the form `as-kafka` has.
 #
-# Found by running them (tests/live) and by reading them: librdkafka 2.16.1, `rdkafka_cgrp.c`; kafka-python 3.0.12,
+# Found by running them (tests/live) and by reading them: librdkafka 2.16.0, `rdkafka_cgrp.c`; kafka-python 3.0.12,
 # `coordinator/consumer.py`. The form `kip` has none of these.
 #
 # Worked example: a cooperative consumer of librdkafka that owns t-0 learns that t was deleted, and calls
