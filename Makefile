@@ -6,6 +6,7 @@ OBJECT_STORE := .venv-s3
 BIN := $(VENV)/bin
 export GROUPLEDGER_JARS ?= $(CURDIR)/.jars
 unexport PYTHONPATH  # what is run and tested is this tree's package, whatever the shell's says
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes: each would compile every package that it imports
 
 .DEFAULT_GOAL := help
 .PHONY: help ready setup demo docs test check bench bench-job parity properties frozen mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
