@@ -123,7 +123,10 @@ class Content:
     def rows(self, ledger: Path, table: Table, names: list[str]) -> list[str]:
         """These columns of the rows of a table that count, each row as JSON, sorted."""
         records = self.current(str(ledger), table.name)[names].to_dict("records")
-        return sorted(json.dumps(record, default=_plain, sort_keys=True) for record in records)
+        return sorted(
+            json.dumps({name: _whole(value) for name, value in record.items()}, default=_plain, sort_keys=True)
+            for record in records
+        )
 
     def dead_rows(self, ledger: Path) -> int:
         """Rows of attempts that never counted."""
@@ -131,6 +134,13 @@ class Content:
         stamped = [table for table in TABLES if table is not RUNS]
         ids = [DeltaTable(str(ledger / table.name)).to_pandas(columns=[c.ATTEMPT_ID]) for table in stamped]
         return sum(int((~each.attempt_id.isin(committed)).sum()) for each in ids)
+
+
+def _whole(value: Any) -> Any:
+    """What a column holds, whether or not another row has nothing there: then pandas makes floats of its numbers."""
+    if not isinstance(value, float):
+        return value
+    return None if value != value else int(value) if value.is_integer() else value
 
 
 def _plain(value: Any) -> Any:

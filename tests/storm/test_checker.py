@@ -1,11 +1,15 @@
 """The storm's checker sees a part of a run, rows that are there twice, and commits that won together."""
 
+from pathlib import Path
+
+import pandas as pd
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from groupledger.tables import GROUP_SNAPSHOTS, LOG_RECORDS, MEMBER_SNAPSHOTS, RUNS
 from groupledger.tables import columns as c
+from tests.faults.story import Content
 from tests.storm.checker import STAMPED, look
 
 COUNTS = {GROUP_SNAPSHOTS.name: 1, MEMBER_SNAPSHOTS.name: 2, LOG_RECORDS.name: 1}
@@ -99,3 +103,14 @@ def test_a_part_of_a_run_is_seen(written, change, torn):
 )
 def test_commits_that_won_together_are_seen(written, runs, torn):
     assert torn in look(written(runs, ("a-1", "a-2", "a-3")))[0]
+
+
+def test_a_row_is_the_same_beside_one_that_has_nothing_in_a_column():
+    content = Content()
+    kept = [{"generation": 9, "load": 2.5, "code": "A"}, {"generation": None, "load": None, "code": None}]
+    found = []
+    for rows_there in (kept[:1], kept):
+        content.current = lambda *_, there=rows_there: pd.DataFrame(there)
+        found.append(content.rows(Path("ledger"), RUNS, list(kept[0])))
+    assert found[0] == ['{"code": "A", "generation": 9, "load": 2.5}']
+    assert found[1] == [*found[0], '{"code": null, "generation": null, "load": null}']
