@@ -111,6 +111,6 @@ def test_a_row_is_the_same_beside_one_that_has_nothing_in_a_column():
     found = []
     for rows_there in (kept[:1], kept):
         content.current = lambda *_, there=rows_there: pd.DataFrame(there)
-        found.append(content.rows(Path("ledger"), RUNS, list(kept[0])))
+        found.append(content.rows(Path("ledger"), RUNS, ["generation", "load", "code"]))
     assert found[0] == ['{"code": "A", "generation": 9, "load": 2.5}']
     assert found[1] == [*found[0], '{"code": null, "generation": null, "load": null}']
