@@ -333,7 +333,7 @@ def _answers(
 
 def _show(output: Output, result: JsonObject) -> None:
     """Print one group: for each event its outcome, its rounds and its listeners' calls."""
-    from groupledger.core.protocol.events import TOLD
+    from groupledger.core.protocol.events import ABOUT
 
     if "error" in result:
         output.line(f"line {result['line']}: {result['error']}")
@@ -343,7 +343,7 @@ def _show(output: Output, result: JsonObject) -> None:
         rows = [(event["member"], _named(event["seat"]["assigned"]), event["seat"]["leads"]) for event in seats]
         output.table(("member", "has", "leads"), rows)
     for number, event in enumerate(result.get("events", ())[len(seats) :], 1):
-        what = " ".join(str(event[key]) for key in ("event", *TOLD) if key in event)
+        what = " ".join(str(event[key]) for key in ("event", *ABOUT) if key in event)
         output.title(f"{result['id']}, event {number}: {what}: {_outcome(event)}")
         columns = ("round", "generation", "leader", "member", "owned", "assigned", "revoked", "joins again")
         group = _coordinated(event)

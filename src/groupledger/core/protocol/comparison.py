@@ -249,7 +249,7 @@ def is_seated(event: e.Event) -> bool:
 
 def spoken(event: e.Event) -> str:
     """`restart a`, `rename-process a b`, `set-partitions orders`."""
-    return " ".join(filter(None, (NAMES[type(event)], *(getattr(event, name, None) for name in e.TOLD))))
+    return " ".join(filter(None, (NAMES[type(event)], *(getattr(event, name, None) for name in e.ABOUT))))
 
 
 def failure_of(settled: Settlement) -> str | None:

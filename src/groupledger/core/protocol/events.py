@@ -25,7 +25,7 @@ from groupledger.core.rebalance.registry import JAVA
 COOPERATIVE_STICKY = ("cooperative-sticky",)
 MAX_POLL_INTERVAL_MS = 300_000
 BAD_EVENT = "BAD_EVENT"
-TOLD = ("member", "topic", "to")  # fields that say of whom or what an event is, in the order in which it is told
+ABOUT = ("member", "topic", "to")  # fields that say of whom or what an event is, in the order in which they are shown
 PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
