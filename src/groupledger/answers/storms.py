@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from groupledger.answers.causes import StateChange
 
 
-TOGETHER = 10
+TOGETHER = 20
 """Groups that are asked about together."""
 MOST_LOOKED_AT = 500
 """The last rebalances of a group whose causes are looked for."""

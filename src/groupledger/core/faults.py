@@ -39,13 +39,13 @@ def expected_one_of(got: str, known: Iterable[str], most: int = 100) -> str:
 
 
 def resembling(got: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """Return the names that look like the one that was got; else those that begin with it."""
+    """Return the names that look like this one, or else those that begin with it."""
     names = list(known)
     return difflib.get_close_matches(got, names, most) or [one for one in names if got and one.startswith(got)][:most]
 
 
 def meant(got: str, known: Iterable[str], most: int = 1) -> str:
-    """Return the part of a message that names what is alike, with a space behind; nothing where nothing is."""
+    """Return `did you mean a, b? ` for a message, or nothing if no name resembles this one."""
     near = ", ".join(resembling(got, known, most))
     return f"did you mean {near}? " if near else ""
 

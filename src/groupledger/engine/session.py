@@ -52,7 +52,7 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",  # no lookup of this machine's name
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.catalogImplementation": "in-memory",  # no Hive, no Derby files where the command was started
-    "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/groupledger-warehouse",  # nor an empty folder
+    "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/groupledger-warehouse",  # nor an empty `spark-warehouse`
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",  # files are looked up here, not in a job
     "spark.databricks.delta.snapshotPartitions": "1",  # the state of a small log in one task, not in fifty
     # Each commit to a table of at most 50 files would list them all in its checksum, and work out its whole state.

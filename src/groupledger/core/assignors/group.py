@@ -235,10 +235,12 @@ class TargetLists(NamedTuple):
 
 
 @kernel
-def clear(out: TargetLists, members: int) -> None:
-    """Write empty lists for all members."""
-    for member in range(members):
+def clear(b: Arrays, every: TargetLists, index: int) -> TargetLists:
+    """Empty the lists of one group, and return them."""
+    out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
+    for member in range(b.member_start[index + 1] - b.member_start[index]):
         out.start[member + 1] = out.start[0]
+    return out
 
 
 # List the subscribers of each topic, in a given order of the members.
@@ -309,32 +311,24 @@ FEW = 24
 
 
 @kernel
-def write_taken(
-    g: GroupView,
-    topics: IntArray,
-    circle: IntArray,
-    taker: IntArray,
-    start: LongArray,
-    topic: IntArray,
-    partition: IntArray,
-) -> None:
+def write_taken(g: GroupView, topics: IntArray, circle: IntArray, taker: IntArray, out: TargetLists) -> None:
     """Write the lists of all members, by topic as in `topics`; `taker`: each partition's seat in `circle`."""
     size = np.zeros(g.members, np.int64)
     for seat in taker:
         size[seat] += 1
     next_at = np.empty(g.members, np.int64)
     for seat in range(g.members):
-        start[circle[seat] + 1] = size[seat]
+        out.start[circle[seat] + 1] = size[seat]
     for member in range(g.members):
-        start[member + 1] += start[member]
+        out.start[member + 1] += out.start[member]
     for seat in range(g.members):
-        next_at[seat] = start[circle[seat]]
+        next_at[seat] = out.start[circle[seat]]
     at = 0
     for local in topics:
         for number in range(g.topic_partitions[local]):
             to = next_at[taker[at]]
-            topic[to] = local
-            partition[to] = number
+            out.topic[to] = local
+            out.partition[to] = number
             next_at[taker[at]] = to + 1
             at += 1
 

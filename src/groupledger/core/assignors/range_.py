@@ -15,12 +15,14 @@ from groupledger.core.assignors.group import (
     GroupView,
     Status,
     TargetLists,
+    clear,
     group_at,
     sort_by_rank,
     sort_static_first,
     subscribers,
     walk_members,
     walk_topics,
+    write_taken,
 )
 
 if TYPE_CHECKING:
@@ -40,15 +42,12 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
 def range_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
-        first = b.member_start[index]
-        status[index] = assign_ranges(group_at(b, index), every.start[first:], every.topic, every.partition)
+        status[index] = assign_ranges(group_at(b, index), clear(b, every, index))
 
 
 @kernel
-def assign_ranges(g: GroupView, start: LongArray, topic: IntArray, partition: IntArray) -> int:
+def assign_ranges(g: GroupView, out: TargetLists) -> int:
     """Assign 7 partitions over 3 members -> 3, 2, 2; the first members get more. Lists follow the map's topic order."""
-    for member in range(g.members):
-        start[member + 1] = start[0]
     order = np.empty(g.members, np.int32)
     topics = np.empty(g.topics, np.int32)
     walked = walk_members(g, order)
@@ -60,35 +59,28 @@ def assign_ranges(g: GroupView, start: LongArray, topic: IntArray, partition: In
     heads, seats = subscribers(g, order)
     needs = topics_where_racks_matter(g, order, topics, heads, seats)
     if any_true(needs):
-        assign_near(g, order, topics, heads, seats, needs, start, topic, partition)
+        assign_near(g, order, topics, heads, seats, needs, out)
     else:
-        _write(g, order, topics, heads, seats, start, topic, partition)
+        _write(g, order, topics, heads, seats, out)
     return OK
 
 
 @kernel
 def _write(
-    g: GroupView,
-    order: IntArray,
-    topics: IntArray,
-    heads: LongArray,
-    seats: IntArray,
-    start: LongArray,
-    topic: IntArray,
-    partition: IntArray,
+    g: GroupView, order: IntArray, topics: IntArray, heads: LongArray, seats: IntArray, out: TargetLists
 ) -> None:
     for local in topics:
         count = heads[local + 1] - heads[local]
         share = g.topic_partitions[local] // count
         more = g.topic_partitions[local] % count
         for at in range(count if share > 0 else more):
-            start[order[seats[heads[local] + at]] + 1] += share + (1 if at < more else 0)
+            out.start[order[seats[heads[local] + at]] + 1] += share + (1 if at < more else 0)
     next_at = np.empty(g.members, np.int64)
-    base = start[0]
+    base = out.start[0]
     for member in range(g.members):
-        size = start[member + 1] - base
-        start[member + 1] = start[member] + size
-        next_at[member] = start[member]
+        size = out.start[member + 1] - base
+        out.start[member + 1] = out.start[member] + size
+        next_at[member] = out.start[member]
     for local in topics:
         count = heads[local + 1] - heads[local]
         share = g.topic_partitions[local] // count
@@ -98,8 +90,8 @@ def _write(
             member = order[seats[heads[local] + at]]
             to = next_at[member]
             for _ in range(share + (1 if at < more else 0)):
-                topic[to] = local
-                partition[to] = number
+                out.topic[to] = local
+                out.partition[to] = number
                 to += 1
                 number += 1
             next_at[member] = to
@@ -150,9 +142,7 @@ def assign_near(
     heads: LongArray,
     seats: IntArray,
     needs: NDArray[np.bool_],
-    start: LongArray,
-    topic: IntArray,
-    partition: IntArray,
+    out: TargetLists,
 ) -> None:
     """Match racks, fill the rest in plain ranges, and write the lists sorted by topic name and number."""
     base = np.zeros(len(topics) + 1, np.int64)
@@ -169,7 +159,7 @@ def assign_near(
     _match_racks(g, plan, needs)
     for at in range(len(topics)):
         _fill(g, plan, at, False)
-    _write_sorted(g, plan, start, topic, partition)
+    _write_sorted(g, plan, out)
 
 
 @kernel
@@ -266,22 +256,16 @@ def _fill(g: GroupView, plan: RangePlan, at: int, near: bool) -> None:
 
 
 @kernel
-def _write_sorted(g: GroupView, plan: RangePlan, start: LongArray, topic: IntArray, partition: IntArray) -> None:
-    size = np.zeros(g.members + 1, np.int64)
-    for seat in plan.owner:
-        size[plan.order[seat]] += 1
-    next_at = np.empty(g.members, np.int64)
-    for member in range(g.members):
-        next_at[member] = start[member]
-        start[member + 1] = start[member] + size[member]
+def _write_sorted(g: GroupView, plan: RangePlan, out: TargetLists) -> None:
     by_name = np.arange(len(plan.topics)).astype(np.int32)
     sort_by_rank(g.topic_rank[plan.topics], by_name, len(by_name))
+    taker = np.empty(len(plan.owner), np.int32)
+    filled = 0
     for at in by_name:
-        for number in range(plan.base[at + 1] - plan.base[at]):
-            member = plan.order[plan.owner[plan.base[at] + number]]
-            topic[next_at[member]] = plan.topics[at]
-            partition[next_at[member]] = number
-            next_at[member] += 1
+        size = plan.base[at + 1] - plan.base[at]
+        taker[filled : filled + size] = plan.owner[plan.base[at] : plan.base[at + 1]]
+        filled += size
+    write_taken(g, plan.topics[by_name], plan.order, taker, out)
 
 
 # Match racks as KIP-881's leader does: which partitions have replicas near which member, and whether it matters.

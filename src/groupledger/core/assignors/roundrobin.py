@@ -15,6 +15,7 @@ from groupledger.core.assignors.group import (
     GroupView,
     Status,
     TargetLists,
+    clear,
     first_at_least,
     group_at,
     sort_static_first,
@@ -40,15 +41,12 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
 def roundrobin_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
-        first = b.member_start[index]
-        status[index] = roundrobin(group_at(b, index), every.start[first:], every.topic, every.partition)
+        status[index] = roundrobin(group_at(b, index), clear(b, every, index))
 
 
 @kernel
-def roundrobin(g: GroupView, start: LongArray, topic: IntArray, partition: IntArray) -> int:
+def roundrobin(g: GroupView, out: TargetLists) -> int:
     """Assign 7 partitions over 3 members -> 3, 2, 2. Members: static ones first, by instance id; then by member id."""
-    for member in range(g.members):
-        start[member + 1] = start[0]
     if g.members == 0:
         return NO_MEMBERS
     circle = np.empty(g.members, np.int32)
@@ -60,7 +58,7 @@ def roundrobin(g: GroupView, start: LongArray, topic: IntArray, partition: IntAr
     heads, seats = subscribers(g, circle)
     taker = np.empty(base[g.topics], np.int32)
     _go_round(g, topics, heads, seats, taker)
-    write_taken(g, topics, circle, taker, start, topic, partition)
+    write_taken(g, topics, circle, taker, out)
     return OK
 
 

@@ -41,7 +41,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
             path[index] = CONSTRAINED
             continue
         g = group_at(b, index)
-        out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
+        out = clear(b, every, index)
         members = np.empty(g.members, np.int32)
         walked = walk_members(g, members)
         equal = subscriptions_equal(g, members)
@@ -53,7 +53,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
         else:
             status[index] = general(g, members, cooperative, out)
         if status[index] != OK:
-            clear(out, g.members)
+            clear(b, every, index)
 
 
 @kernel

@@ -25,7 +25,7 @@ from groupledger.core.rebalance.registry import JAVA
 COOPERATIVE_STICKY = ("cooperative-sticky",)
 MAX_POLL_INTERVAL_MS = 300_000
 BAD_EVENT = "BAD_EVENT"
-ABOUT = ("member", "topic", "to")  # fields that say of whom or what an event is, in the order in which they are shown
+ABOUT = ("member", "topic", "to")  # the fields that name what an event is about, in the order of its title
 PATTERN = re.compile(r"[*+?^$|\\()\[{}]")
 """What stands in a pattern, and in no topic's name."""
 
@@ -363,7 +363,8 @@ class SetPartitions(Event):
         """Make it."""
         require_topic_names([self.topic])
         if self.partitions < (there := group.topics.get(self.topic, 0)):
-            raise Fault(BAD_EVENT, f"topic {self.topic!r} has {there} partitions, not fewer; Kafka only adds some")
+            fewer = f"partitions of {self.topic!r} is {self.partitions}; expected {there} or more: Kafka removes none"
+            raise Fault(BAD_EVENT, fewer)
         group.set_partitions(self.topic, self.partitions)
 
 
