@@ -9,14 +9,15 @@ unexport PYTHONPATH  # what is run and tested is this tree's package, whatever t
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes: each would compile every package that it imports
 
 .DEFAULT_GOAL := help
-.PHONY: help ready setup demo docs test check bench bench-job parity properties frozen mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
+.PHONY: help ready setup demo docs test check check-types check-form bench bench-job parity properties frozen mutants machine faults fuzz storm sameness prove prove-clients prove-answers live-truth sparks long cluster lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ready: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  # nothing compiled: the demonstration needs no compiled kernel
 
-setup: ready $(VENV)/.rehearsed  ## Install Python packages (.venv) and jars (.jars); compile; once
+setup: $(VENV)/.installed  ## Install Python packages (.venv) and jars (.jars); compile; once
+	@$(MAKE) --no-print-directory --jobs 2 ready $(VENV)/.rehearsed
 
 demo: ready  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
@@ -30,15 +31,20 @@ test: setup check  ## Every check and test but the long ones: first what needs n
 	@$(BIN)/python -m pytest -m "not spark and not long and not live and not cluster" --numprocesses auto --dist worksteal \
 	  --ignore tests/test_tidy.py --ignore tests/test_structure.py
 	@$(BIN)/python -m groupledger.engine.jars broker >/dev/null
-	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --numprocesses 2 --dist loadfile --durations=10
+	@$(BIN)/python -m pytest -m "spark and not long and not live and not cluster" --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations=10
 
 long: setup  ## The tests that `make test` leaves out since they take long, most with Spark (about 45 minutes)
 	@$(BIN)/python -m pytest -m long
 
 check: setup  ## Format, lint, types, layers, tidiness
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-types check-form
+
+check-types:
+	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
+
+check-form:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
-	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_structure.py
 

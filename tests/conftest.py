@@ -15,6 +15,7 @@ def pytest_collection_modifyitems(items):
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.spark)
             item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: "pipeline" not in item.path.parts)  # the longest first: no session waits for them
 
 
 @pytest.fixture(autouse=True)

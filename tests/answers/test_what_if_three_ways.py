@@ -44,7 +44,7 @@ CHANGES = (
 )
 ASSIGNORS = ("recorded", *CLIENTS)
 CLUSTERS = 20
-GROUPS = examples(250)
+GROUPS = examples(120)
 """The simulator plays four of ten: it has no racks, and no members that are not where they are to be."""
 CELLS = min(GROUPS, 1_150)
 MILLIS = 1_000_000

@@ -144,7 +144,8 @@ def places(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("members", "width"), [(3, 80), (50, 80), (1_000, 80), (50, 200), pytest.param(1_000, 200, marks=pytest.mark.long)]
+    ("members", "width"),
+    [(3, 80), (50, 80), *(pytest.param(1_000, width, marks=pytest.mark.long) for width in (80, 200))],
 )
 def test_no_line_is_wider_than_the_terminal_and_no_number_is_broken(places, monkeypatch, members, width):
     for words in WORDS:

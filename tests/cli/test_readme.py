@@ -36,7 +36,7 @@ def shown():
 
 
 class Started(Exception):
-    """The command has understood its arguments and would start Spark, ask a cluster, read a ledger or compile now."""
+    """The command has understood its arguments, and would start Spark, ask a cluster, read a ledger or fetch jars."""
 
 
 @pytest.fixture
@@ -48,6 +48,7 @@ def without_spark(monkeypatch, tmp_path):
         monkeypatch.setattr(f"groupledger.cli.options.Job.{starts}", started)
     monkeypatch.setattr("groupledger.pipeline.frames.require_catalog", started)  # the ledger of these pages is a folder
     monkeypatch.setattr("groupledger.engine.archive.kernel_archive", started)
+    monkeypatch.setattr("groupledger.engine.jars._fetch", started)
     monkeypatch.setattr("groupledger.sources.kafka_log.Cluster.__init__", started)
     monkeypatch.setattr("groupledger.answers.reader.LedgerReader.__init__", started)
     (tmp_path / "client.properties").write_text("security.protocol=SSL")

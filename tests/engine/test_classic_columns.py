@@ -83,7 +83,7 @@ def test_histories_made_by_hand_fold_alike_at_every_split(name):
 
 
 @given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 4), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=examples(40))
+@settings(deadline=None, max_examples=examples(15))
 def test_drawn_logs_fold_alike_in_every_piece(groups, cuts, shuffle):
     named = {f"payments-{at}": _renamed(rows, f"payments-{at}") for at, rows in enumerate(groups)}
     for rows in named.values():

@@ -53,7 +53,7 @@ def test_rare_cases_fold_alike_in_slices_from_a_head(name):
 
 
 @given(st.lists(logs(), min_size=1, max_size=3), st.integers(1, 9))
-@settings(deadline=None, max_examples=examples(40))
+@settings(deadline=None, max_examples=examples(15))
 def test_drawn_logs_fold_alike_in_slices(groups, records):
     whole = bucket({f"group-{number}": rows for number, rows in enumerate(groups)})
     assert in_slices(whole, records)[0] == at_once(whole)

@@ -70,6 +70,7 @@ def test_the_code_of_the_page_runs_and_owners_are_known_from_memberships(ingeste
     assert len(facts(ingested)[GROUP_SNAPSHOTS.name]) == 6
 
 
+@pytest.mark.long
 def test_columns_have_other_names_and_a_growing_table_is_read_on(spark, ingested, workspace):
     table, topics = str(workspace.folder / "bronze"), str(workspace.folder / "counts")
 

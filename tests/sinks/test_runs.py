@@ -38,6 +38,10 @@ def place(request, spark, tmp_path):
     spark.sql("DROP SCHEMA runs_of_tests CASCADE")
 
 
+rule = pytest.mark.parametrize("place", ["folder", pytest.param("catalog", marks=pytest.mark.long)], indirect=True)
+"""What is decided is the same code for both; how each reads and writes is shown by the tests without this."""
+
+
 def committed(spark, place):
     rows = attempts.committed_runs(spark, place).select(c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID).collect()
     return sorted(tuple(row) for row in rows)
@@ -72,6 +76,7 @@ def test_a_run_is_planned_then_committed_then_read_back(spark, place):
     assert stored[0][c.STARTED_AT].timestamp() == START.timestamp()
 
 
+@rule
 def test_a_committed_run_stays_as_it_is(spark, place):
     first = attempts.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
     for since in (0, 1):
@@ -80,6 +85,7 @@ def test_a_committed_run_stays_as_it_is(spark, place):
     assert committed(spark, place) == [(1, "run-1", "a-1")]
 
 
+@rule
 def test_a_run_id_is_of_one_command(spark, place):
     attempts.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
     mine = attempt("airflow-7", "a-2", kind="assign")
@@ -93,6 +99,7 @@ def test_a_run_id_is_of_one_command(spark, place):
     assert committed(spark, place) == [(1, "airflow-7", "a-1")]
 
 
+@rule
 def test_commits_are_numbered_in_their_order(spark, place):
     for number in range(1, 4):
         assert attempts.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number
@@ -107,6 +114,7 @@ GUARDED = [
 ]
 
 
+@rule
 @pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
 def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
     seen = attempts.read_commits(spark, place, "mine")
@@ -151,6 +159,7 @@ def test_runs_that_do_not_concern_each_other_all_count(spark, place):
     assert [row[0] for row in committed(spark, place)] == [1, 2, 3, 4]
 
 
+@rule
 def test_who_is_overtaken_for_ever_gives_up(spark, place, monkeypatch):
     for kind in (FolderCommitLog, SparkCommitLog):
         monkeypatch.setattr(kind, "compare_and_set", lambda *_: False)

@@ -21,7 +21,7 @@ HOSTILE = "tests.core.custom.hostile"
 GOOD = [Group((Member(f"A{at}", ("t",)), Member("B", ("t",))), {"t": at}) for at in range(1, 4)]
 EVIL = Group((Member("evil", ("t",)), Member("B", ("t",))), {"t": 4})
 LIMITS = CustomLimits(seconds=30, memory_mb=512)
-SHORT = CustomLimits(seconds=3, memory_mb=512)
+SHORT = CustomLimits(seconds=2, memory_mb=512)
 
 HARM = {
     "reading_it_leaves": ("ASSIGNOR_ANSWER_MALFORMED", "reading it raised SystemExit: 0"),
@@ -36,8 +36,8 @@ HARM = {
     "kills_itself": ("ASSIGNOR_DIED", "was ended by SIGKILL without an answer"),
     "kills_its_parent": ("ASSIGNOR_DIED", "ended with status -9"),
     "breaks_memory": ("ASSIGNOR_DIED", "was ended by SIGSEGV without an answer"),
-    "never_ends": ("ASSIGNOR_TIMED_OUT", "took longer than 3 s; expected less, or raise limits.custom_seconds"),
-    "ignores_signals": ("ASSIGNOR_TIMED_OUT", "took longer than 3 s"),
+    "never_ends": ("ASSIGNOR_TIMED_OUT", "took longer than 2 s; expected less, or raise limits.custom_seconds"),
+    "ignores_signals": ("ASSIGNOR_TIMED_OUT", "took longer than 2 s"),
     "wants_everything": ("ASSIGNOR_OUT_OF_MEMORY", "needed more than 512 MB; expected less, or raise limits.custom_me"),
     "grows": ("ASSIGNOR_OUT_OF_MEMORY", "needed more than 512 MB"),
     "recurses": ("ASSIGNOR_RAISED", "raised RecursionError"),
@@ -121,7 +121,7 @@ def test_a_process_that_is_stopped_is_replaced(monkeypatch):
     found = examine_all(find(f"{HOSTILE}:stops_its_parent", SHORT), [GOOD[0], EVIL, GOOD[1]])
     assert [each.complaints == () for each in found] == [True, False, True]
     assert found[1].complaints[0].code == "ASSIGNOR_TIMED_OUT"
-    assert "did not answer within 4 s" in found[1].complaints[0].message
+    assert "did not answer within 3 s" in found[1].complaints[0].message
 
 
 def test_no_more_is_asked_of_a_process_than_groups_that_fit_together():

@@ -243,6 +243,29 @@ def clear(b: Arrays, every: TargetLists, index: int) -> TargetLists:
     return out
 
 
+@kernel
+def write_taken(g: GroupView, topics: IntArray, circle: IntArray, taker: IntArray, out: TargetLists) -> None:
+    """Write the lists of all members, by topic as in `topics`; `taker`: each partition's seat in `circle`."""
+    size = np.zeros(g.members, np.int64)
+    for seat in taker:
+        size[seat] += 1
+    next_at = np.empty(g.members, np.int64)
+    for seat in range(g.members):
+        out.start[circle[seat] + 1] = size[seat]
+    for member in range(g.members):
+        out.start[member + 1] += out.start[member]
+    for seat in range(g.members):
+        next_at[seat] = out.start[circle[seat]]
+    at = 0
+    for local in topics:
+        for number in range(g.topic_partitions[local]):
+            to = next_at[taker[at]]
+            out.topic[to] = local
+            out.partition[to] = number
+            next_at[taker[at]] = to + 1
+            at += 1
+
+
 # List the subscribers of each topic, in a given order of the members.
 
 
@@ -308,29 +331,6 @@ def _entries(g: GroupView, member: int) -> tuple[int, int]:
 # Sort 64-bit keys in kernels: numba takes ten times as long to compile numpy's own sorts.
 
 FEW = 24
-
-
-@kernel
-def write_taken(g: GroupView, topics: IntArray, circle: IntArray, taker: IntArray, out: TargetLists) -> None:
-    """Write the lists of all members, by topic as in `topics`; `taker`: each partition's seat in `circle`."""
-    size = np.zeros(g.members, np.int64)
-    for seat in taker:
-        size[seat] += 1
-    next_at = np.empty(g.members, np.int64)
-    for seat in range(g.members):
-        out.start[circle[seat] + 1] = size[seat]
-    for member in range(g.members):
-        out.start[member + 1] += out.start[member]
-    for seat in range(g.members):
-        next_at[seat] = out.start[circle[seat]]
-    at = 0
-    for local in topics:
-        for number in range(g.topic_partitions[local]):
-            to = next_at[taker[at]]
-            out.topic[to] = local
-            out.partition[to] = number
-            next_at[taker[at]] = to + 1
-            at += 1
 
 
 @kernel
