@@ -17,7 +17,7 @@ help:  ## List the targets
 ready: $(VENV)/.installed $(GROUPLEDGER_JARS)/.ready  # nothing compiled: the demonstration needs no compiled kernel
 
 setup: $(VENV)/.installed  ## Install Python packages (.venv) and jars (.jars); compile; once
-	@$(MAKE) --no-print-directory --jobs 2 ready $(VENV)/.rehearsed
+	@$(MAKE) --silent --no-print-directory --jobs 2 ready $(VENV)/.rehearsed
 
 demo: ready  ## The main job on real Kafka data, with a summary to read
 	@$(BIN)/groupledger demo
@@ -37,7 +37,7 @@ long: setup  ## The tests that `make test` leaves out since they take long, most
 	@$(BIN)/python -m pytest -m long
 
 check: setup  ## Format, lint, types, layers, tidiness
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check-types check-form
+	@$(MAKE) --silent --no-print-directory --jobs 2 --output-sync=target check-types check-form
 
 check-types:
 	@$(BIN)/mypy $(wildcard src jobs tests benchmarks examples website)
