@@ -235,10 +235,10 @@ class TargetLists(NamedTuple):
 
 
 @kernel
-def clear(b: Arrays, every: TargetLists, index: int) -> TargetLists:
-    """Empty the lists of one group, and return them."""
-    out = TargetLists(every.start[b.member_start[index] :], every.topic, every.partition, every.withheld)
-    for member in range(b.member_start[index + 1] - b.member_start[index]):
+def clear(every: TargetLists, member_start: LongArray, index: int) -> TargetLists:
+    """Empty the lists of one group, and return them. Of a batch it takes one array: each that is passed costs time."""
+    out = TargetLists(every.start[member_start[index] :], every.topic, every.partition, every.withheld)
+    for member in range(member_start[index + 1] - member_start[index]):
         out.start[member + 1] = out.start[0]
     return out
 

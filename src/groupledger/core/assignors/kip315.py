@@ -134,7 +134,7 @@ def stream_join_groups(b: Arrays, cooperative: bool, every: TargetLists, status:
     """Assign every group of the batch into `every`."""
     for index in range(len(status)):
         g = group_at(b, index)
-        out = clear(b, every, index)
+        out = clear(every, b.member_start, index)
         members = participants(g)
         if len(members) > 0:
             taker = _select(g, members, _owners(g, members))

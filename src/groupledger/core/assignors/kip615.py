@@ -64,7 +64,7 @@ def constrained_groups(b: Arrays, cooperative: bool, every: TargetLists, status:
     """Assign every group of the batch into `every`; all claims must be credible."""
     for index in range(len(b.member_start) - 1):
         g = group_at(b, index)
-        out = clear(b, every, index)
+        out = clear(every, b.member_start, index)
         status[index] = OK if _same_topics(g) else SUBSCRIPTIONS_DIFFER
         if status[index] == OK and g.members > 0:
             _assign(g, out)

@@ -42,7 +42,7 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
 def range_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
     """Assign every group of the batch into `every`."""
     for index in range(len(b.member_start) - 1):
-        status[index] = assign_ranges(group_at(b, index), clear(b, every, index))
+        status[index] = assign_ranges(group_at(b, index), clear(every, b.member_start, index))
 
 
 @kernel

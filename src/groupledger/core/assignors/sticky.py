@@ -41,7 +41,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
             path[index] = CONSTRAINED
             continue
         g = group_at(b, index)
-        out = clear(b, every, index)
+        out = clear(every, b.member_start, index)
         members = np.empty(g.members, np.int32)
         walked = walk_members(g, members)
         equal = subscriptions_equal(g, members)
@@ -53,7 +53,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
         else:
             status[index] = general(g, members, cooperative, out)
         if status[index] != OK:
-            clear(b, every, index)
+            clear(every, b.member_start, index)
 
 
 @kernel
