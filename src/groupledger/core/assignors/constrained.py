@@ -291,11 +291,7 @@ def _clear_slots(d: ScratchSpace, total: int) -> None:
 @kernel
 def _settle(d: ScratchSpace, first: int, members: int) -> bool:
     """Record who holds what; False if two claim the same partition, or one claims a partition that does not exist."""
-    base = d.base
-    place = d.place
-    held = d.held
-    claim_topic = d.claim_topic
-    claim_partition = d.claim_partition
+    base, place, held, claim_topic, claim_partition = d.base, d.place, d.held, d.claim_topic, d.claim_partition
     for member in range(members):
         low = d.claim_start[first + member]
         high = d.claim_start[first + member + 1]
@@ -437,39 +433,33 @@ def _keep(d: ScratchSpace, first: int, members: int, topics: IntArray, dropped: 
         to = d.next_at[member]
         kept = d.kept[member]
         d.next_at[member] = to + kept
-        if not d.ordered[member]:
-            keys = _sorted_claims(d, low, high, d.claim_start[first], dropped)
-            _keep_lowest(d, member, topics, keys, to)
+        if d.ordered[member]:
+            for at in range(kept):
+                out_topic[to + at] = claim_topic[low + at]
+                out_partition[to + at] = claim_partition[low + at]
+            for claim in range(low + kept, high):
+                _give_up(d, member, claim_topic[claim], claim_partition[claim])
             continue
-        for at in range(kept):
-            out_topic[to + at] = claim_topic[low + at]
-            out_partition[to + at] = claim_partition[low + at]
-        for claim in range(low + kept, high):
-            _give_up(d, member, claim_topic[claim], claim_partition[claim])
+        count = _sort_claims(d, low, high, d.claim_start[first], dropped)
+        keys = d.keys
+        for at in range(min(kept, count)):
+            out_topic[to + at] = topics[keys[at] & 0x7FFFFFFF]
+            out_partition[to + at] = keys[at] >> 31
+        for at in range(kept, count):
+            _give_up(d, member, topics[keys[at] & 0x7FFFFFFF], keys[at] >> 31)
 
 
 @kernel
-def _keep_lowest(d: ScratchSpace, member: int, topics: IntArray, keys: LongArray, to: int) -> None:
-    """Do so for a member whose claims are not in order, by their keys."""
-    kept = min(d.kept[member], len(keys))
-    for at in range(kept):
-        d.topic[to + at] = topics[keys[at] & 0x7FFFFFFF]
-        d.partition[to + at] = keys[at] >> 31
-    for at in range(kept, len(keys)):
-        _give_up(d, member, topics[keys[at] & 0x7FFFFFFF], keys[at] >> 31)
-
-
-@kernel
-def _sorted_claims(d: ScratchSpace, low: int, high: int, group: int, dropped: Mask) -> LongArray:
-    """Return (number << 31) | place of the topic, for each claim that counts, ascending; `group` is its first claim."""
+def _sort_claims(d: ScratchSpace, low: int, high: int, of_group: int, dropped: Mask) -> int:
+    """Fill `keys` with (number << 31) | place of the topic, for each claim that counts, ascending; return how many."""
     count = 0
     for claim in range(low, high):
         topic = d.claim_topic[claim]
-        if d.base[topic + 1] > d.base[topic] and not (len(dropped) > 0 and dropped[claim - group]):
+        if d.base[topic + 1] > d.base[topic] and not (len(dropped) > 0 and dropped[claim - of_group]):
             d.keys[count] = (int(d.claim_partition[claim]) << 31) | int(d.place[topic])
             count += 1
     sort(d.keys[:count])
-    return d.keys[:count]
+    return count
 
 
 @kernel

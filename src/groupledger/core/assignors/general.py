@@ -251,20 +251,21 @@ def _topic_of(g: GroupView, claims: Claims, h: Holdings, slot: int) -> int:
 
 @kernel
 def _write(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> None:
+    start, out_topic, out_partition = out.start[g.first :], out.topic, out.partition
     for place in range(g.members):
-        out.start[h.member_at[place] + 1] = h.size[place]
+        start[h.member_at[place] + 1] = h.size[place]
     for member in range(g.members):
-        out.start[member + 1] += out.start[member]
+        start[member + 1] += start[member]
     for place in range(g.members):
-        to = out.start[h.member_at[place]]
+        to = start[h.member_at[place]]
         node = h.first[place]
         while node != NONE:
             slot = slot_at(h, node)
             topic = _topic_of(g, claims, h, slot)
-            out.topic[to] = topic
-            out.partition[to] = slot - h.base[topic]
+            out_topic[to] = topic
+            out_partition[to] = slot - h.base[topic]
             if slot >= h.total:
-                out.partition[to] = phantom_partition(claims, slot)
+                out_partition[to] = phantom_partition(claims, slot)
             to += 1
             node = h.after[node]
 
@@ -299,7 +300,7 @@ def _withhold(g: GroupView, claims: Claims, h: Holdings, out: TargetLists) -> No
                 gained[slot_at(h, node)] = place
             node = h.after[node]
     for place in range(g.members):
-        at = out.start[h.member_at[place]]
+        at = out.start[g.first + h.member_at[place]]
         node = h.first[place]
         while node != NONE:
             slot = slot_at(h, node)

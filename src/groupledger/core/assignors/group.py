@@ -55,6 +55,7 @@ class Arrays(NamedTuple):
 class GroupView(NamedTuple):
     """Views of one group; members and topics count from 0. `topics_of` and claims still index the whole batch."""
 
+    first: int  # the batch's number of its first member
     members: int
     topics: int
     member_hash: IntArray
@@ -97,6 +98,7 @@ def group_at(b: Arrays, index: int) -> GroupView:
     t = b.topic_start[index]
     u = b.topic_start[index + 1]
     return GroupView(
+        m,
         n - m,
         u - t,
         b.member_hash[m:n],
@@ -226,42 +228,42 @@ def sort_static_first(g: GroupView, order: IntArray) -> None:
 
 
 class TargetLists(NamedTuple):
-    """The target of one group: member m's list is start[m]:start[m + 1] of topic and partition."""
+    """The targets of a batch: member m's list is start[m]:start[m + 1] of topic and partition."""
 
-    start: LongArray  # view from the group's first member on; start[0] is set
+    start: LongArray  # of all members of the batch; when a group's turn comes, start[g.first] is set
     topic: IntArray
     partition: IntArray
     withheld: NDArray[np.bool_]  # in the target, not in a cooperative answer: its owner must revoke it first
 
 
 @kernel
-def clear(every: TargetLists, member_start: LongArray, index: int) -> TargetLists:
-    """Empty the lists of one group, and return them. Of a batch it takes one array: each that is passed costs time."""
-    out = TargetLists(every.start[member_start[index] :], every.topic, every.partition, every.withheld)
-    for member in range(member_start[index + 1] - member_start[index]):
-        out.start[member + 1] = out.start[0]
-    return out
+def clear(g: GroupView, out: TargetLists) -> None:
+    """Empty the lists of one group."""
+    start = out.start[g.first :]
+    for member in range(g.members):
+        start[member + 1] = start[0]
 
 
 @kernel
 def write_taken(g: GroupView, topics: IntArray, circle: IntArray, taker: IntArray, out: TargetLists) -> None:
     """Write the lists of all members, by topic as in `topics`; `taker`: each partition's seat in `circle`."""
+    start, topic, partition = out.start[g.first :], out.topic, out.partition
     size = np.zeros(g.members, np.int64)
     for seat in taker:
         size[seat] += 1
     next_at = np.empty(g.members, np.int64)
     for seat in range(g.members):
-        out.start[circle[seat] + 1] = size[seat]
+        start[circle[seat] + 1] = size[seat]
     for member in range(g.members):
-        out.start[member + 1] += out.start[member]
+        start[member + 1] += start[member]
     for seat in range(g.members):
-        next_at[seat] = out.start[circle[seat]]
+        next_at[seat] = start[circle[seat]]
     at = 0
     for local in topics:
         for number in range(g.topic_partitions[local]):
             to = next_at[taker[at]]
-            out.topic[to] = local
-            out.partition[to] = number
+            topic[to] = local
+            partition[to] = number
             next_at[taker[at]] = to + 1
             at += 1
 

@@ -130,11 +130,11 @@ class Own(NamedTuple):
 
 
 @kernel
-def stream_join_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
-    """Assign every group of the batch into `every`."""
+def stream_join_groups(b: Arrays, cooperative: bool, out: TargetLists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `out`."""
     for index in range(len(status)):
         g = group_at(b, index)
-        out = clear(every, b.member_start, index)
+        clear(g, out)
         members = participants(g)
         if len(members) > 0:
             taker = _select(g, members, _owners(g, members))
@@ -260,6 +260,7 @@ def _steal(own: Own, members: IntArray, stack: LongArray) -> int:
 @kernel
 def _write(g: GroupView, taker: IntArray, out: TargetLists) -> None:
     """Write each list by number, then by topic name: all existing topics of the member's subscription."""
+    start = out.start[g.first :]
     counts = np.zeros(g.members, np.int64)
     for member in taker:
         counts[member] += 1
@@ -271,8 +272,8 @@ def _write(g: GroupView, taker: IntArray, out: TargetLists) -> None:
         known = _topics_by_name(g, member, topics)
         named[mine[member] : mine[member] + known] = topics[:known]
         mine[member + 1] = mine[member] + known
-        to[member] = out.start[member]
-        out.start[member + 1] = out.start[member] + counts[member] * known
+        to[member] = start[member]
+        start[member + 1] = start[member] + counts[member] * known
     for number in range(len(taker)):
         member = taker[number]
         for topic in named[mine[member] : mine[member + 1]]:

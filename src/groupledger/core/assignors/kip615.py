@@ -60,11 +60,11 @@ def _is_current(batch: GroupBatch) -> NDArray[np.bool_]:
 
 
 @kernel
-def constrained_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
-    """Assign every group of the batch into `every`; all claims must be credible."""
+def constrained_groups(b: Arrays, cooperative: bool, out: TargetLists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `out`; all claims must be credible."""
     for index in range(len(b.member_start) - 1):
         g = group_at(b, index)
-        out = clear(every, b.member_start, index)
+        clear(g, out)
         status[index] = OK if _same_topics(g) else SUBSCRIPTIONS_DIFFER
         if status[index] == OK and g.members > 0:
             _assign(g, out)
@@ -102,7 +102,7 @@ def _assign(g: GroupView, out: TargetLists) -> None:
         _deal_rest(plan, floor, taken)
     else:
         _steal(plan, floor, over)
-    _write(plan, g.members, out)
+    _write(plan, g, out)
 
 
 @kernel
@@ -220,11 +220,12 @@ def _give(plan: Kip615Plan, at: int, member: int) -> None:
 
 
 @kernel
-def _write(plan: Kip615Plan, members: int, out: TargetLists) -> None:
+def _write(plan: Kip615Plan, g: GroupView, out: TargetLists) -> None:
     """Write each list: what was kept, then what is new, both in the order of the partitions."""
-    for member in range(members):
-        out.start[member + 1] = out.start[member] + plan.size[member]
-    to = out.start[:members].copy()
+    start = out.start[g.first :]
+    for member in range(g.members):
+        start[member + 1] = start[member] + plan.size[member]
+    to = start[: g.members].copy()
     for new in (False, True):
         for at in range(len(plan.owner)):
             if plan.gained[at] == new:

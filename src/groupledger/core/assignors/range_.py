@@ -39,15 +39,16 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
 
 
 @kernel
-def range_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
-    """Assign every group of the batch into `every`."""
+def range_groups(b: Arrays, cooperative: bool, out: TargetLists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `out`."""
     for index in range(len(b.member_start) - 1):
-        status[index] = assign_ranges(group_at(b, index), clear(every, b.member_start, index))
+        status[index] = assign_ranges(group_at(b, index), out)
 
 
 @kernel
 def assign_ranges(g: GroupView, out: TargetLists) -> int:
     """Assign 7 partitions over 3 members -> 3, 2, 2; the first members get more. Lists follow the map's topic order."""
+    clear(g, out)
     order = np.empty(g.members, np.int32)
     topics = np.empty(g.topics, np.int32)
     walked = walk_members(g, order)
@@ -69,18 +70,19 @@ def assign_ranges(g: GroupView, out: TargetLists) -> int:
 def _write(
     g: GroupView, order: IntArray, topics: IntArray, heads: LongArray, seats: IntArray, out: TargetLists
 ) -> None:
+    start, topic, partition = out.start[g.first :], out.topic, out.partition
     for local in topics:
         count = heads[local + 1] - heads[local]
         share = g.topic_partitions[local] // count
         more = g.topic_partitions[local] % count
         for at in range(count if share > 0 else more):
-            out.start[order[seats[heads[local] + at]] + 1] += share + (1 if at < more else 0)
+            start[order[seats[heads[local] + at]] + 1] += share + (1 if at < more else 0)
     next_at = np.empty(g.members, np.int64)
-    base = out.start[0]
+    base = start[0]
     for member in range(g.members):
-        size = out.start[member + 1] - base
-        out.start[member + 1] = out.start[member] + size
-        next_at[member] = out.start[member]
+        size = start[member + 1] - base
+        start[member + 1] = start[member] + size
+        next_at[member] = start[member]
     for local in topics:
         count = heads[local + 1] - heads[local]
         share = g.topic_partitions[local] // count
@@ -90,8 +92,8 @@ def _write(
             member = order[seats[heads[local] + at]]
             to = next_at[member]
             for _ in range(share + (1 if at < more else 0)):
-                out.topic[to] = local
-                out.partition[to] = number
+                topic[to] = local
+                partition[to] = number
                 to += 1
                 number += 1
             next_at[member] = to

@@ -38,15 +38,16 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
 
 
 @kernel
-def roundrobin_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
-    """Assign every group of the batch into `every`."""
+def roundrobin_groups(b: Arrays, cooperative: bool, out: TargetLists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `out`."""
     for index in range(len(b.member_start) - 1):
-        status[index] = roundrobin(group_at(b, index), clear(every, b.member_start, index))
+        status[index] = roundrobin(group_at(b, index), out)
 
 
 @kernel
 def roundrobin(g: GroupView, out: TargetLists) -> int:
     """Assign 7 partitions over 3 members -> 3, 2, 2. Members: static ones first, by instance id; then by member id."""
+    clear(g, out)
     if g.members == 0:
         return NO_MEMBERS
     circle = np.empty(g.members, np.int32)

@@ -33,15 +33,15 @@ def assign_cooperatively(batch: GroupBatch) -> AssignmentBatch:
 
 
 @kernel
-def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntArray, path: IntArray) -> None:
-    """Assign every group of the batch into `every`."""
-    d = scratch_space(b, every)
+def sticky_groups(b: Arrays, cooperative: bool, out: TargetLists, status: IntArray, path: IntArray) -> None:
+    """Assign every group of the batch into `out`."""
+    d = scratch_space(b, out)
     for index in range(len(b.member_start) - 1):
         if len(b.exact_orders.subscriptions) == 0 and plain(d, index):
             path[index] = CONSTRAINED
             continue
         g = group_at(b, index)
-        out = clear(every, b.member_start, index)
+        clear(g, out)
         members = np.empty(g.members, np.int32)
         walked = walk_members(g, members)
         equal = subscriptions_equal(g, members)
@@ -53,7 +53,7 @@ def sticky_groups(b: Arrays, cooperative: bool, every: TargetLists, status: IntA
         else:
             status[index] = general(g, members, cooperative, out)
         if status[index] != OK:
-            clear(every, b.member_start, index)
+            clear(g, out)
 
 
 @kernel
