@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -59,30 +60,13 @@ ALIASES = {
 """What people type for a command that has another name."""
 
 
-class _Imported(MutableMapping[str, click.Command]):
-    """Commands by name, each imported when looked up: importing all takes as long as a small answer."""
-
-    def __init__(self, modules: Mapping[str, str]) -> None:
-        self._commands: dict[str, click.Command | str] = dict(modules)
+class _Imported(UserDict[str, Any]):
+    """Modules by command; each is imported when looked up: importing all takes as long as a small answer."""
 
     def __getitem__(self, name: str) -> click.Command:
-        found = self._commands[name]
-        if isinstance(found, str):
-            module = import_module(f"groupledger.cli.{found}")
-            found = self._commands[name] = getattr(module, name.replace("-", "_"))
-        return found
-
-    def __setitem__(self, name: str, command: click.Command) -> None:
-        self._commands[name] = command
-
-    def __delitem__(self, name: str) -> None:
-        del self._commands[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._commands)
-
-    def __len__(self) -> int:
-        return len(self._commands)
+        module = import_module(f"groupledger.cli.{self.data[name]}")
+        command: click.Command = getattr(module, name.replace("-", "_"))
+        return command
 
 
 @click.group(
