@@ -16,7 +16,7 @@ from tests.answers.rows import at
 
 
 def said(capsys, answer, **how):
-    print_ownership(Output(as_json=False), answer, 50, **how)
+    print_ownership(Output(as_json=False, **how), answer, 50)
     return capsys.readouterr().out
 
 

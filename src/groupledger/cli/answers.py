@@ -78,18 +78,18 @@ def as_json(answer: RebalanceOrListings) -> dict[str, Any]:
     return {"rebalance": plain(answer)}
 
 
-def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None = None, *, wide: bool = False) -> None:
+def print_answer(output: Output, answer: RebalanceOrListings, limit: int | None = None) -> None:
     """Print the answer for a person."""
     if isinstance(answer, Rebalance):
-        print_rebalance(output, answer, limit, wide=wide)
+        print_rebalance(output, answer, limit)
     else:
         for listing in answer:
-            print_listing(output, listing, wide=wide)
+            print_listing(output, listing)
 
 
-def print_listing(output: Output, listing: Listing, *, wide: bool = False) -> None:
-    """Print a table, how many rows were left off, and why there are none. `wide`: times in full, in each row."""
-    wide = wide or room() is None
+def print_listing(output: Output, listing: Listing) -> None:
+    """Print a table, how many rows were left off, and why there are none; a wide one has times in full, in each row."""
+    wide = output.wide or room() is None
     when, rows = ("", listing.rows) if wide else _with_short_times(listing.rows)
     chosen = [*range(len(listing.columns))]
     if not wide and listing.title != "clusters" and "cluster_id" in listing.columns:
@@ -130,7 +130,7 @@ def _column(listing: Listing, at: int) -> Column:
     return Column(name, CONSTANT if rank and same else rank, least)
 
 
-def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None, *, wide: bool = False) -> None:
+def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None) -> None:
     """Print who had what, who was assigned what, and our own result; in large groups, changed members come first."""
     output.title(answer.title)
     output.line(f"{iso(answer.observed_at)}  {answer.state}  {answer.snapshot_kind}  [{answer.snapshot_id}]")
@@ -140,11 +140,11 @@ def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None,
         output.line("no snapshot before it in this incarnation of the group: nothing held is known")
     if answer.same_generation:
         output.line(f"other records of this generation: {', '.join(answer.same_generation)}")
-    _print_members(output, answer.members, limit, wide=wide)
+    _print_members(output, answer.members, limit)
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
-    output.rows(list(map(_cells, answer.results)), wide=wide or room() is None)
+    output.rows(list(map(_cells, answer.results)), wide=output.wide or room() is None)
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
             said = in_words(result.attribution, result.attributed_to, answer.leader_writes)
@@ -172,11 +172,11 @@ def _cells(of: Result) -> dict[Column, object]:
     }
 
 
-def _print_members(output: Output, members: Sequence[MemberMove], limit: int | None, *, wide: bool) -> None:
+def _print_members(output: Output, members: Sequence[MemberMove], limit: int | None) -> None:
     shown = members
     if limit is not None and len(members) > limit:
         shown = sorted(members, key=lambda move: move.stays and not (move.added or move.revoked))[:limit]
-    short = output.names((move.member_id for move in shown), wide=wide)
+    short = output.names(move.member_id for move in shown)
     states = {each.member_id: " (away)" * each.is_away if each.stays else " (gone)" for each in shown}
     output.table(*table(MemberMove, shown, {name: short[name] + state for name, state in states.items()}))
     if len(shown) < len(members):

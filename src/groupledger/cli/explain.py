@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.cli.options import Job, moment, takes
-from groupledger.cli.output import Output, plain
+from groupledger.cli.output import Output
 from groupledger.core.moments import Bound, iso
 from groupledger.core.rebalance.findings import (
     DOUBLE_OWNED,
@@ -69,7 +69,7 @@ def explain(
         time = moment(reader, cluster, at, group)
         answer = explained(reader, group, cluster, generation, incarnation=incarnation, at=time, offset=offset)
     print_explanation(job.output, answer, time)
-    job.answered(answer, cluster, explanation=plain(answer))
+    job.answered(answer, cluster, explanation=answer)
 
 
 def print_explanation(output: Output, answer: Explanation, at: datetime | None = None) -> None:

@@ -14,7 +14,7 @@ from groupledger.answers.spoken import NOBODY, OF_MEMBERS, assignor_of, cause_li
 from groupledger.cli.options import Job, comma_separated, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import Bound, clock, dates_once, iso, point
-from groupledger.core.text import length, shortened
+from groupledger.core.text import length
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,7 +45,6 @@ def timeline(
     until: Bound | None,
     cluster: str | None,
     limit: int,
-    wide: bool,
 ) -> None:
     """Print the history of a group (or those matching 'payments-*'), a line per rebalance; or a partition's owners.
 
@@ -60,7 +59,7 @@ def timeline(
         raise click.UsageError("expected a group (timeline payments), a --partition, or both")
     asked = since, until
     if partition is not None:
-        _ask_owners(job, partition, group, cluster, asked, limit, wide=wide)
+        _ask_owners(job, partition, group, cluster, asked, limit)
         return
 
     def ask(reader: Reader) -> Timeline:
@@ -68,12 +67,10 @@ def timeline(
 
         return history(reader, group or "", cluster, *_window(reader, cluster, asked, group), limit)
 
-    job.answer(ask, functools.partial(print_group, wide=wide), cluster, "timeline")
+    job.answer(ask, print_group, cluster, "timeline")
 
 
-def _ask_owners(
-    job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int, *, wide: bool
-) -> None:
+def _ask_owners(job: Job, partition: str, group: str | None, cluster: str | None, asked: Bounds, limit: int) -> None:
     topic, number = topic_partition(partition)
 
     def ask(reader: Reader) -> PartitionTimeline:
@@ -84,7 +81,7 @@ def _ask_owners(
         until = until or newest(reader, cluster, group)
         return partition_timeline(reader, topic, number, until, since, cluster, group, limit)
 
-    job.answer(ask, functools.partial(print_partition, wide=wide), cluster, "partition_timeline")
+    job.answer(ask, print_partition, cluster, "partition_timeline")
 
 
 def _window(
@@ -99,7 +96,7 @@ def _window(
     return since, until
 
 
-def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None:
+def print_group(output: Output, answer: Timeline) -> None:
     """Print one line per rebalance: when, to which generation, who joined and left, why, and the outcome."""
     clusters, groups, kinds = (
         sorted(set(map(attrgetter(name), answer.entries))) for name in ("cluster_id", "group_id", "group_type")
@@ -110,7 +107,7 @@ def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None
     ids = [
         name for each in answer.entries for cause in each.causes if cause.kind in OF_MEMBERS and (name := cause.about)
     ]
-    names = output.names(ids, wide=wide)
+    names = output.names(ids)
     cluster, group = differing("cluster", clusters, 8), differing("group", groups, 16)
 
     def cells(each: TimelineEntry, time: str) -> dict[Column, object]:
@@ -138,12 +135,12 @@ def print_group(output: Output, answer: Timeline, *, wide: bool = False) -> None
             Column("records", WIDE): each.records,
         }
 
-    output.rows(list(map(cells, answer.entries, times)), wide=wide)
+    output.rows(list(map(cells, answer.entries, times)))
     output.left_off(answer.left_off, "older")
     output.notes(answer.notes)
 
 
-def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = False) -> None:
+def print_partition(output: Output, answer: PartitionTimeline) -> None:
     """Print one line per owner, by group: since when, for how long, and which state began it."""
     partition = f"{answer.topic}-{answer.partition}"
     clusters, groups, ids = (
@@ -154,7 +151,7 @@ def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = F
     shared = _shared(groups if len(groups) == 1 else [], clusters, day)
     output.title(f"{partition}{shared}{_stretch(answer.since, answer.until)}, as recorded")
     members = [span.member_id for span in answer.spans if span.member_id is not None]
-    short = {name: name for name in members} if wide else shortened(members)
+    short = output.short(members)
     cluster, group = differing("cluster", clusters, 8), differing("group", groups, 20)
     topic, dated, width = differing("topic id", ids, 8), iter(times), max(map(len, times), default=0)
 
@@ -172,7 +169,7 @@ def print_partition(output: Output, answer: PartitionTimeline, *, wide: bool = F
             topic: span.topic_id,
         }
 
-    output.rows(list(map(cells, answer.spans)), wide=wide)
+    output.rows(list(map(cells, answer.spans)))
     output.left_off(answer.left_off, "older")
     output.notes(answer.notes)
 
@@ -221,7 +218,6 @@ def diff(
     at: Bound | None,
     cluster: str | None,
     limit: int,
-    wide: bool,
 ) -> None:
     """Show what members gained and lost, who joined and left, and what else changed between two states of a group.
 
@@ -244,7 +240,7 @@ def diff(
             assert first is not None
             return difference(reader, group, first, last, cluster)
 
-        job.answer(ask, functools.partial(print_states, limit=limit, wide=wide), cluster, "difference")
+        job.answer(ask, functools.partial(print_states, limit=limit), cluster, "difference")
         return
     names = comma_separated("--scenarios", scenarios, "two names", most=2)
 
@@ -255,12 +251,10 @@ def diff(
             reader, group, (names[0], names[-1]), generation, cluster, at=moment(reader, cluster, at, group)
         )
 
-    job.answer(
-        ask_scenarios, functools.partial(print_scenarios, limit=limit, wide=wide), cluster, "scenario_difference"
-    )
+    job.answer(ask_scenarios, functools.partial(print_scenarios, limit=limit), cluster, "scenario_difference")
 
 
-def print_states(output: Output, answer: GroupDifference, limit: int = 50, *, wide: bool = False) -> None:
+def print_states(output: Output, answer: GroupDifference, limit: int = 50) -> None:
     """Print it for a person: the two states, what changed, who gained and lost what."""
     before, after = answer.before, answer.after
     later = length(after.observed_at - before.observed_at)
@@ -274,7 +268,7 @@ def print_states(output: Output, answer: GroupDifference, limit: int = 50, *, wi
         output.line("neither members, subscriptions, topics nor the assignor")
     output.title(f"partitions: {len(answer.moved):,} with another owner")
     joined = {change.about for change in answer.changes if change.kind == "member-joined" and change.about}
-    print_members(output, answer.members, joined, limit, wide=wide)
+    print_members(output, answer.members, joined, limit)
     output.notes(answer.notes)
 
 
@@ -300,7 +294,7 @@ def _nobody(side: ComparedState) -> str:
     return spans(side.unowned) if side.unowned else "none"
 
 
-def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50, *, wide: bool = False) -> None:
+def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50) -> None:
     """Print it for a person: the two results, then each partition with another owner."""
     one, other = answer.before, answer.after
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}), generation {answer.generation}: two results")
@@ -309,7 +303,7 @@ def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50,
     rows = [(name.replace("_", " "), getattr(one, name), getattr(other, name)) for name in compared]
     output.table(["", one.scenario, other.scenario], rows)
     output.title(f"partitions: {len(answer.moved):,} with another owner at last")
-    print_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario), wide=wide)
+    print_members(output, answer.members, (), limit, counts=(one.scenario, other.scenario))
 
 
 # Print what each member of a group gains and loses, as a table.
@@ -325,12 +319,11 @@ def print_members(
     limit: int = LIMIT,
     *,
     counts: tuple[str, str] = ("had", "has"),
-    wide: bool = False,
 ) -> None:
     """Print one line per member that gains or loses anything, joins or leaves; count the unchanged ones."""
     new = set(joined)
     changed = [each for each in members if each.added or each.revoked or not each.stays or each.member_id in new]
-    names = output.names((each.member_id for each in changed), wide=wide)
+    names = output.names(each.member_id for each in changed)
 
     def cells(each: MemberMove) -> dict[Column, object]:
         return {
@@ -344,7 +337,7 @@ def print_members(
             Column("instance", 1, 12): each.group_instance_id,
         }
 
-    output.rows(list(map(cells, changed[:limit])), wide=wide)
+    output.rows(list(map(cells, changed[:limit])))
     output.left_off(len(changed) - limit)
     same = len(members) - len(changed)
     if same:

@@ -13,7 +13,7 @@ from groupledger.answers.answer_columns import WIDE, Column, table
 from groupledger.answers.spoken import NOBODY, assignor_of, numbered, spans
 from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, comma_separated, place_given, takes
-from groupledger.cli.output import Output, plain
+from groupledger.cli.output import Output
 from groupledger.core.moments import Bound, dates_once, iso
 from groupledger.core.obstacles import Obstacle, Readiness
 from groupledger.core.rebalance.findings import BY_CODE, failing
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from groupledger.answers.audit import Audit
+    from groupledger.answers.queries import Reader
     from groupledger.answers.readiness import Forecast, GroupReadiness, ReadinessReport
     from groupledger.answers.recorded_history import GroupHandOvers, HandOver
     from groupledger.answers.scope import RequestedScope
@@ -60,7 +61,7 @@ def audit(job: Job, *, asked: RequestedScope, fail_on: tuple[str, ...], joined: 
         job.output.line()
         job.output.line(f"--fail-on {','.join(fail_on)}: {codes}")
     failed_on = sorted({each.code for each in failed})
-    job.answered(answer, asked.cluster, failed_on=failed_on, audit=plain(answer))
+    job.answered(answer, asked.cluster, failed_on=failed_on, audit=answer)
     exit_if(failed)
 
 
@@ -97,7 +98,7 @@ MEMBERS_SHOWN = 5
 @takes("group")
 @click.option("--to", type=click.Choice(["consumer", "kip-848"]), expose_value=False, hidden=True)  # in older scripts
 @takes("cluster", "since", "limit", "wide", "config")
-def readiness(job: Job, *, group: str | None, cluster: str | None, since: Bound | None, limit: int, wide: bool) -> None:
+def readiness(job: Job, *, group: str | None, cluster: str | None, since: Bound | None, limit: int) -> None:
     """Report for each group (or those matching 'payments-*') whether it is ready for KIP-848, and what would move.
 
     Storms and changes are searched for in the last 7 days, or from --since on. Each reason has a code:
@@ -112,19 +113,20 @@ def readiness(job: Job, *, group: str | None, cluster: str | None, since: Bound 
     from groupledger.core.assignors.server.across_conversion import convert
 
     asked = RequestedScope(cluster, group, since or PERIOD)
-    with job.output.status("reading the ledger"):
-        answer = ready_for_consumer(job.reader(), asked, limit, convert)
-    print_readiness(job.output, answer, wide=wide)
-    job.answered(answer, cluster, to="consumer", readiness=plain(answer))
+
+    def ask(reader: Reader) -> ReadinessReport:
+        return ready_for_consumer(reader, asked, limit, convert)
+
+    job.answer(ask, print_readiness, cluster, "readiness", to="consumer")
 
 
-def print_readiness(output: Output, answer: ReadinessReport, *, wide: bool = False) -> None:
+def print_readiness(output: Output, answer: ReadinessReport) -> None:
     """Print it for a person: one line per group, then the obstacles of each, and what would move."""
     if answer.total:
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
         output.line("uniform, range: how many partitions would go to another member under it")
         output.line()
-    output.rows(list(map(_cells, answer.groups)), wide=wide)
+    output.rows(list(map(_cells, answer.groups)))
     for each in answer.groups:
         _print_group(output, each)
     if answer.total > len(answer.groups):
@@ -188,6 +190,7 @@ def _print_forecast(output: Output, forecast: Forecast) -> None:
     output.fitted(
         [Column("member"), Column("now", least=10), Column("then", least=10)],
         [(short[each.member_id], spans(each.before), spans(each.after)) for each in changed[:MEMBERS_SHOWN]],
+        wide=False,
     )
     output.left_off(len(changed) - MEMBERS_SHOWN, "members more", how="--json has all")
 
@@ -211,7 +214,7 @@ QUIET = ("idle", "committed")
 
 @click.command(name="hand-overs", short_help="What was committed when partitions were handed over.")
 @takes("SCOPE", "limit", "wide", "config")
-def hand_overs(job: Job, *, asked: RequestedScope, limit: int, wide: bool) -> None:
+def hand_overs(job: Job, *, asked: RequestedScope, limit: int) -> None:
     """Judge by the recorded offset commits how members of GROUP gave up partitions, and where the next owners began.
 
     The ledger must have the commits: a source of kind kafka or segments keeps them with `offset_commits: true`.
@@ -224,29 +227,29 @@ def hand_overs(job: Job, *, asked: RequestedScope, limit: int, wide: bool) -> No
         from groupledger.answers.recorded_history import group_hand_overs
 
         answer = group_hand_overs(job.reader(), asked.group or "", asked)
-    print_hand_overs(job.output, answer, limit, wide=wide)
-    job.answered(answer, asked.cluster, hand_overs=plain(answer))
+    print_hand_overs(job.output, answer, limit)
+    job.answered(answer, asked.cluster, hand_overs=answer)
 
 
-def print_hand_overs(output: Output, answer: GroupHandOvers, limit: int, *, wide: bool = False) -> None:
+def print_hand_overs(output: Output, answer: GroupHandOvers, limit: int) -> None:
     """Print how many hand-overs have each verdict, then those that left something behind, the worst first."""
     output.title(f"{answer.group_id}: partitions given up (cluster {answer.cluster_id})")
     output.table(
         ("verdict", "partitions", "meaning"), [(name, count, MEANINGS[name]) for name, count in answer.counts.items()]
     )
-    lines = _lines([each for each in answer.hand_overs if wide or each.verdict not in QUIET])
+    lines = _lines([each for each in answer.hand_overs if output.wide or each.verdict not in QUIET])
     if lines:
-        _print_lines(output, lines[:limit], wide=wide)
+        _print_lines(output, lines[:limit])
         output.left_off(len(lines) - limit)
     output.notes(answer.notes)
 
 
-def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: bool) -> None:
+def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]]) -> None:
     """Print a line per rebalance, pair of members and verdict."""
     day, times = dates_once([some[0].given_up_at for some in lines])
     output.title(f"The worst first ({f'{day}, ' if day else ''}UTC)")
     named = {name for some in lines for name in (some[0].from_member_id, some[0].to_member_id) if name is not None}
-    short = {name: name for name in named} if wide else shortened(named)
+    short = output.short(named)
 
     def cells(some: Sequence[HandOver], at: str) -> dict[Column, object]:
         first, begins = some[0], {each.next_at for each in some}
@@ -264,7 +267,7 @@ def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]], *, wide: b
             Column("recorded in", WIDE): first.snapshot_id,
         }
 
-    output.rows(list(map(cells, lines, times)), wide=wide)
+    output.rows(list(map(cells, lines, times)))
 
 
 def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:

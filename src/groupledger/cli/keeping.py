@@ -46,8 +46,7 @@ def maintain(job: Job, *, tables: tuple[str, ...], redact: bool, timings: bool) 
     print_maintenance(job.output, summary)
     if timings:
         print_timings(job.output, summary.timings)
-    result = {**plain(summary), "rows_removed": summary.rows_removed}
-    job.output.result({"status": "done", "command": job.name, **result})
+    job.done({**plain(summary), "rows_removed": summary.rows_removed})
 
 
 def print_maintenance(output: Output, summary: MaintainSummary) -> None:
@@ -87,9 +86,7 @@ def migrate(job: Job) -> None:
     job.output.line(f"{job.place()}: {text}")
     for name, was in moved.items():
         job.output.line(f"    {name} {'made' if was is None else f'was {was}'}")
-    job.output.result(
-        {"status": "done", "command": job.name, "location": str(job.place()), "version": SCHEMA_VERSION, "moved": moved}
-    )
+    job.done({"location": str(job.place()), "version": SCHEMA_VERSION, "moved": moved})
 
 
 @click.command(short_help="Restore lost or damaged rows from the raw records.")
@@ -112,7 +109,7 @@ def rebuild(job: Job) -> None:
         job.output.table(["table", "rows made again of run", "rows"], rows)
     else:
         job.output.line(f"{job.place()}: the rows of all {summary.runs} committed runs are there; nothing was done")
-    job.output.result({"status": "done", "command": "rebuild", **plain(summary)})
+    job.done(plain(summary))
 
 
 # `groupledger new-config`, `init`, `doctor`, `jars`, `kernels` and `job-file`: prepare the work.
@@ -154,7 +151,7 @@ def init(job: Job) -> None:
     job.output.line(f"{job.place()}: {f'made {len(made)} tables' if made else 'all tables are there'}")
     for name in made:
         job.output.line(f"    {name}")
-    job.output.result({"status": "done", "command": "init", "location": str(job.place()), "made": made})
+    job.done({"location": str(job.place()), "made": made})
 
 
 @click.command(short_help="Check versions, jars, rights, and the ledger's integrity.")
@@ -181,7 +178,7 @@ def doctor(job: Job, *, deep: bool) -> None:
         ["", "check", "found", "what to do"], [(mark(each.ok), each.name, each.detail, each.remedy) for each in checks]
     )
     sound = all(each.ok for each in checks)
-    job.output.result({"status": "done" if sound else "failed", "command": "doctor", "checks": plain(checks)})
+    job.done({"checks": checks}, "done" if sound else "failed")
     exit_if(not sound, Exit.USAGE)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groupledger.cli.options import Job, takes
-from groupledger.cli.output import plain, print_exact
+from groupledger.cli.output import print_exact
 from groupledger.core.faults import Fault
 from groupledger.core.secrets import without_values
 
@@ -55,7 +55,7 @@ def openmetrics(job: Job, *, asked: RequestedScope, file: str | None) -> None:
         job.output.line(f"{sum(len(each.values) for each in families):,} samples in {file}")
     elif not job.output.as_json:
         print_exact(exposition(families).removesuffix("\n"))
-    job.output.result({"status": "done", "command": "openmetrics", "file": file, "gauges": plain(answer)})
+    job.done({"file": file, "gauges": answer})
 
 
 def _before(end: Bound | None) -> Bound:

@@ -19,7 +19,7 @@ import click
 from click.core import ParameterSource
 
 from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
-from groupledger.cli.output import Output, plain, say
+from groupledger.cli.output import Output, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
 from groupledger.core.moments import Bound, bound
 from groupledger.core.rebalance.registry import called
@@ -69,6 +69,8 @@ class Job:
     config: Config
     given: Mapping[str, Any] = field(default_factory=dict)
     opened: list[LedgerReader | SparkReader] = field(default_factory=list, compare=False)
+
+    invocation = staticmethod(new_invocation)
 
     @classmethod
     def configured(
@@ -154,10 +156,6 @@ class Job:
         if found is not None and not found.several:
             say(f"groupledger: {found.detail}: {found.advice}")
 
-    def invocation(self, run_id: str | None, doing: Callable[[str], None] = lambda _: None) -> Invocation:
-        """Make a new attempt and the clock; `doing` gets each step."""
-        return new_invocation(run_id, doing)
-
     def place(self) -> LedgerLocation:
         """Return the location of the ledger, which may not exist yet."""
         from groupledger.sinks.ledger_tables import LedgerLocation
@@ -196,7 +194,7 @@ class Job:
         with self.output.status("reading the ledger"):
             found = ask(self.reader())
         show(self.output, found)
-        self.answered(found, cluster, **more, **{key: plain(found)})
+        self.answered(found, cluster, **more, **{key: found})
         return found
 
     def answered(self, answer: object, cluster: str | None, /, **result: Any) -> None:
@@ -206,8 +204,11 @@ class Job:
         read = known_for(self.opened[-1], answer, cluster)
         if read.reaches:
             self.output.line(read.text)
-        done = {"status": "done", "command": self.name, "known_up_to": plain(read.reaches)}
-        self.output.result({**done, **result})
+        self.done({"known_up_to": read.reaches, **result})
+
+    def done(self, result: Mapping[str, Any], status: str = "done") -> None:
+        """Print the result for a program."""
+        self.output.result({"status": status, "command": self.name, **result})
 
     def _store_reader(self, location: str) -> LedgerReader | None:
         """Open a ledger on an object store with delta-rs; None, and a line on stderr with the reason, if it cannot."""
@@ -353,12 +354,12 @@ def moment(reader: Reader, cluster: str | None, at: Bound | None, group: str | N
 
 
 def _takes_json(command: Callable[..., Any]) -> Any:
-    """Add `--json`; the command gets an `Output` as its first argument."""
+    """Add `--json`; the command gets an `Output` as its first argument, which is as wide as `--wide` asks for."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON line on stdout.")
     @functools.wraps(command)
-    def run(*, as_json: bool, **options: Any) -> Any:
-        return command(Output(as_json=as_json), **options)
+    def run(*, as_json: bool, wide: bool = False, **options: Any) -> Any:
+        return command(Output(as_json=as_json, wide=wide), **options)
 
     return run
 

@@ -26,7 +26,7 @@ from groupledger.answers.answer_columns import WIDE, Column
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import Severity
 from groupledger.core.secrets import without_values
-from groupledger.core.text import LONGEST, cell, json_text, visible, without_middle
+from groupledger.core.text import LONGEST, cell, json_text, shortened, visible, without_middle
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,10 +42,11 @@ class OutputClosedError(Exception):
 
 
 class Output:
-    """A command's output. With `as_json`, only `result` writes to stdout."""
+    """A command's output. With `as_json`, only `result` writes to stdout; `wide`: all columns, and ids in full."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, *, as_json: bool, wide: bool = False) -> None:
         self.as_json = as_json
+        self.wide = wide
         self.cluster: object = None  # of all rows of a table above
 
     def line(self, text: str = "") -> None:
@@ -77,15 +78,20 @@ class Output:
         if number > 0:
             self.line(f"... and {number:,} {what.removesuffix('s') if number == 1 else what} ({how})")
 
-    def names(self, ids: Iterable[str], *, wide: bool = False, what: str = "member ids") -> dict[str, str]:
-        """Return the short form of each id, and print the beginning that all of them lack; `wide`: ids in full."""
+    def names(self, ids: Iterable[str], what: str = "member ids") -> dict[str, str]:
+        """Return how each id is shown, and print the beginning that short ones lack."""
         from groupledger.answers.spoken import shortened_names
 
-        full = list(ids)
-        names, start = ({name: name for name in full}, "") if wide else shortened_names(full)
+        if self.wide:
+            return self.short(ids)
+        names, start = shortened_names(list(ids))
         if start:
             self.line(f"{what} begin with {start}")
         return names
+
+    def short(self, ids: Iterable[str]) -> dict[str, str]:
+        """Return how each id is shown: in short, or in full in a wide output."""
+        return {name: name for name in ids} if self.wide else shortened(ids)
 
     def notes(self, notes: Sequence[str]) -> None:
         """Print notes, a line each."""
@@ -124,17 +130,18 @@ class Output:
         columns: Sequence[Column],
         rows: Sequence[Sequence[object]],
         *,
-        wide: bool = False,
+        wide: bool | None = None,
         stacked: int = 0,
         more: str = "--wide",
     ) -> None:
-        """Print a table of as many columns as fit, and say which do not. `wide`: all of them.
+        """Print a table of as many columns as fit, and say which do not. `wide`: all of them; None: as the output is.
 
         Empty columns are left out. Up to `stacked` rows that do not fit are printed cell by cell. `more` says how to
         see the others.
         """
         if self.as_json or not rows:
             return
+        wide = self.wide if wide is None else wide
         chosen = worth_telling(columns, rows, wide=wide)
         columns, rows = [columns[at] for at in chosen], [[row[at] for at in chosen] for row in rows]
         names = [column.name for column in columns]

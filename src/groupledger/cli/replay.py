@@ -42,7 +42,6 @@ def replay(
     scenario: str | None,
     html: Path | None,
     limit: int,
-    wide: bool,
 ) -> None:
     """Compute what each recorded rebalance would have been, had the group run --assignor from the start.
 
@@ -67,14 +66,14 @@ def replay(
     kept = {"run_id": _committed(job, spark, recorded, other)} if commit else {}
     with job.output.status(f"computing what happened, and {assignor}"):
         answer = replayed(spark, job.reader(), (recorded.config, other.config), asked, limit)
-    print_replayed(job.output, answer, wide=wide, committed=commit)
+    print_replayed(job.output, answer, committed=commit)
     if html is not None:
         from groupledger.report.html.comparison_page import replay_page
         from groupledger.report.html.written import write_page
 
         write_page(replay_page, answer, html)
         job.output.line(f"picture: {html}")
-    job.output.result({"status": "done", "command": "replay", **kept, **plain(answer)})
+    job.done({**kept, **plain(answer)})
 
 
 @click.command(short_help="Call your rebalance listener as members were called.")
@@ -114,8 +113,7 @@ def verify(job: Job, *, run_id: str) -> None:
     with job.output.status("making the run again"):
         answer = again(spark, job.place(), job.config, run_id)
     _print_verified(job.output, answer)
-    status = "done" if answer.same else "different"
-    job.output.result({"status": status, "command": "verify", **plain(answer)})
+    job.done(plain(answer), "done" if answer.same else "different")
     exit_if(not answer.same)
 
 
@@ -128,7 +126,7 @@ def _committed(job: Job, spark: SparkSession, recorded: Job, other: Job) -> str:
         return assign(spark, other.config, other.invocation(None, doing)).run_id
 
 
-def print_replayed(output: Output, answer: Replayed, *, wide: bool = False, committed: bool = False) -> None:
+def print_replayed(output: Output, answer: Replayed, *, committed: bool = False) -> None:
     """Print what the assignor saves in one line, then the groups."""
     from groupledger.answers.replayed import ReplayedGroup
 
@@ -142,7 +140,7 @@ def print_replayed(output: Output, answer: Replayed, *, wide: bool = False, comm
     several = len({group.cluster_id for group in answer.groups}) > 1
     columns = [(name, each) for name, each in columns_of(ReplayedGroup) if name != "cluster_id" or several]
     rows = [{each: getattr(group, name) for name, each in columns} for group in answer.groups]
-    output.rows(rows, wide=wide)
+    output.rows(rows)
     output.left_off(answer.total - len(answer.groups), "more groups")
     if committed:
         output.line(f"each rebalance: current_rebalances and current_assignments, scenario {answer.scenario} (`sql`)")
@@ -185,16 +183,8 @@ def _under_listener(job: Job, listener: str, group: str, cluster: str | None, li
     wrong = [entry for entry in journal if entry.error is not None]
     _print_journal(job.output, journal, wrong, limit)
     job.output.line(_basis(len(calls), len(log.commits)))
-    job.output.result(
-        {
-            "status": "done",
-            "command": "rehearse",
-            "calls": len(calls),
-            "commits": len(log.commits),
-            "did": dict(Counter(entry.did for entry in journal)),
-            "errors": [plain_entry(entry) for entry in wrong],
-        }
-    )
+    did, errors = Counter(entry.did for entry in journal), [plain_entry(entry) for entry in wrong]
+    job.done({"calls": len(calls), "commits": len(log.commits), "did": did, "errors": errors})
     exit_if(wrong)
 
 

@@ -12,7 +12,7 @@ import click
 from groupledger.answers.answer_columns import details, rows_in, table
 from groupledger.answers.spoken import numbered
 from groupledger.cli.options import Job, takes
-from groupledger.cli.output import Output, plain
+from groupledger.cli.output import Output
 from groupledger.core.moments import iso
 from groupledger.core.text import length, shortened, stretch
 
@@ -99,10 +99,10 @@ REPORTS = {
 
 def _command(name: str, of: Report) -> None:
     def run(job: Job, *, asked: RequestedScope, limit: int, weights: str | None = None) -> None:
-        with job.output.status("reading the ledger"):
-            answer = of.ask(job.reader(), asked, limit, *_weights(weights))
-        print_report(job.output, answer)
-        job.answered(answer, asked.cluster, command="report", report=name, **{name: plain(answer)})
+        def ask(reader: Reader) -> Any:
+            return of.ask(reader, asked, limit, *_weights(weights))
+
+        job.answer(ask, print_report, asked.cluster, name, command="report", report=name)
 
     examples = "".join(f"groupledger report {name} {each}".rstrip() + "\n" for each in of.examples)
     run.__doc__ = f"{of.help}\n\n\b\n{examples}"
@@ -151,7 +151,7 @@ def html(job: Job, *, folder: Path, asked: RequestedScope, pages: int) -> None:
     for note in written.notes:
         job.output.line(note)
     job.output.left_off(written.groups - written.pages, "without one", how="--pages")
-    job.answered(written, asked.cluster, command="report", report="html", html=plain(written))
+    job.answered(written, asked.cluster, command="report", report="html", html=written)
 
 
 # Print the reports of `groupledger report` for a person: a table of groups, then the details of each.

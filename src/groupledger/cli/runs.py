@@ -235,7 +235,7 @@ def _finished(job: Job, summary: IngestSummary | AssignSummary, result: Mapping[
         print_timings(job.output, summary.timings)
     limit = job.config.limits.max_quarantined
     over = summary.quarantined > limit
-    job.output.result({"status": "quarantine-over-limit" if over else "done", "command": job.name, **result})
+    job.done(result, "quarantine-over-limit" if over else "done")
     if over:
         text = f"{summary.quarantined} rejected; limits.max_quarantined is {limit}: see `groupledger show --quarantine`"
         say(f"groupledger: {text}{_one_rejected(job, result['attempt_id'])} [QUARANTINE_OVER_LIMIT]")
@@ -323,18 +323,18 @@ def ingest_json(summary: IngestSummary) -> dict[str, Any]:
     If there was nothing new, `run_id` is that of the last run, without other details of it.
     """
     if summary.nothing_new:
-        return {"run_id": summary.run.run_id, "nothing_new": True, "timings": plain(summary.timings)}
+        return {"run_id": summary.run.run_id, "nothing_new": True, "timings": summary.timings}
     return {
         "run_id": summary.run.run_id,
         "attempt_id": summary.run.attempt_id,
         "already_committed": summary.already_committed,
         "nothing_new": False,
-        "left": plain(summary.left),
+        "left": summary.left,
         "accounts": [{**plain(each), "balanced": each.balanced} for each in summary.accounts],
-        "rows": plain(summary.rows),
+        "rows": summary.rows,
         "quarantined": summary.quarantined,
         "result_digest": summary.run.result_digest,
-        "timings": plain(summary.timings),
+        "timings": summary.timings,
     }
 
 
@@ -480,7 +480,7 @@ def callbacks(job: Job, *, hours: int, run_id: str | None, timings: bool) -> Non
     print_rows(job.output, summary.rows)
     if timings:
         print_timings(job.output, summary.timings)
-    job.output.result({"status": "done", "command": job.name, **plain(summary)})
+    job.done(plain(summary))
 
 
 NEXT = (
@@ -512,8 +512,7 @@ def demo(job: Job, *, timings: bool) -> None:
         stages = (("ingest", summary.ingest.timings), ("assign", summary.assign.timings))
         named = {f"{name}: {stage}": seconds for name, of in stages for stage, seconds in of.items()}
         print_timings(job.output, named)
-    result = {"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups}
-    job.output.result({"status": "done", "command": "demo", **result})
+    job.done({"ingest": ingest_json(summary.ingest), "assign": summary.assign, "groups": summary.groups})
 
 
 def print_demo(job: Job, summary: DemoSummary) -> None:

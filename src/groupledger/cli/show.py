@@ -31,7 +31,6 @@ def show(
     cluster: str | None,
     scenario: str | None,
     limit: int,
-    wide: bool,
 ) -> None:
     """Show the ledger at a glance, a group, or one rebalance of it: to a generation, or the one in force at a time.
 
@@ -72,5 +71,5 @@ def show(
         answer = ask(job.reader())
     from groupledger.cli.answers import as_json, print_answer
 
-    print_answer(job.output, answer, limit, wide=wide)
+    print_answer(job.output, answer, limit)
     job.answered(answer, cluster, **as_json(answer))

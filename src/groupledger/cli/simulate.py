@@ -15,7 +15,7 @@ from groupledger.answers.answer_columns import Column
 from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit, exit_if
 from groupledger.cli.options import Job, takes, was_given
-from groupledger.cli.output import Output, plain, print_exact, say
+from groupledger.cli.output import Output, print_exact, say
 from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
@@ -57,7 +57,6 @@ class ComparisonAsked:
     from_ms: int
     html: Path | None
     output: Output
-    wide: bool
 
 
 TO_COMPARE = "With --compare, --summary"
@@ -80,7 +79,6 @@ def takes_comparison(command: Callable[..., Any]) -> Any:
         summary: bool,
         difference: bool,
         from_ms: int,
-        wide: bool,
         **options: Any,
     ) -> Any:
         if difference and (compare is None or compare.count(",") != 1):
@@ -94,7 +92,7 @@ def takes_comparison(command: Callable[..., Any]) -> Any:
             if alone is not None:
                 raise click.UsageError(f"{alone} goes with --compare and --summary.")
             return command(output, comparison=None, **options)
-        asked = ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, html, output, wide)
+        asked = ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, html, output)
         beside = ("table", "listener", "metrics")
         other = next((name for name in beside if options[name]), None)
         if other is not None:
@@ -115,7 +113,7 @@ def compare_scripts(files: Iterable[ScriptLines], asked: ComparisonAsked, custom
 
         write_page(comparison_page, found, asked.html)
         asked.output.line(f"timelines: {asked.html}")
-    asked.output.result({"status": "done", "command": "simulate", "comparison": plain(found)})
+    asked.output.result({"status": "done", "command": "simulate", "comparison": found})
     _exit(found)
 
 
@@ -154,7 +152,7 @@ def _print_comparison(asked: ComparisonAsked, found: ScriptComparison) -> None:
     else:
         name = numbered(len(found.scripts), "script")
     output.title(f"{name}, sums over all events{since}")
-    output.fitted(_COLUMNS, rows, wide=asked.wide)
+    output.fitted(_COLUMNS, rows)
     for script in found.scripts:
         for each in script.variants:
             for failure in _failures(each):
@@ -215,7 +213,7 @@ def _print_difference(output: Output, script: ComparedScript) -> None:
     shown = [(one, row) for (one, _), row in zip(pairs, rows, strict=True) if any(row)]
     differing: list[Sequence[object]] = [(one.number, one.event, *_without_zeros(row)) for one, row in shown]
     total = _difference(first.cost, second.cost)
-    output.fitted(columns, [*differing, (None, "all", *_without_zeros(total))])
+    output.fitted(columns, [*differing, (None, "all", *_without_zeros(total))], wide=False)
 
 
 def _difference(one: Cost, other: Cost) -> list[int | None]:

@@ -54,8 +54,7 @@ def sql(job: Job, *, query: str | None, as_csv: bool, limit: int) -> None:
     left_off = found.num_rows - len(rows)
     print_rows(job.output, names, rows, left_off)
     objects = [dict(zip(names, row, strict=True)) for row in rows]
-    result = {"status": "done", "command": "sql", "columns": names, "rows": objects, "left_off": left_off}
-    job.output.result(result)
+    job.done({"columns": names, "rows": objects, "left_off": left_off})
 
 
 def print_rows(output: Output, names: Sequence[str], rows: Sequence[Sequence[object]], left_off: int) -> None:
@@ -79,15 +78,14 @@ def views(job: Job) -> None:
     require_catalog(place)
     made = create_views(job.spark(), place)
     job.output.line(f"{len(made)} views in {place}: {', '.join(made)}")
-    job.output.result({"status": "done", "command": "views", "location": str(place), "views": made})
+    job.done({"location": str(place), "views": made})
 
 
 def _list_views(job: Job) -> None:
     from groupledger.answers.reader import views as known
 
     job.output.table(["view", "what it holds"], [(view.name, view.comment) for view in known().values()])
-    found = [{"view": view.name, "comment": view.comment} for view in known().values()]
-    job.output.result({"status": "done", "command": "sql", "views": found})
+    job.done({"views": [{"view": view.name, "comment": view.comment} for view in known().values()]})
 
 
 def _shown(value: object) -> object:

@@ -56,7 +56,6 @@ def what_if(
     rows: str | None,
     cluster: str | None,
     limit: int,
-    wide: bool,
 ) -> None:
     """Show who would have what, and what would move, if GROUP changed from a recorded state; default: the last.
 
@@ -71,7 +70,7 @@ def what_if(
     if grid is not None:
         alone = {"--members": members, "--without": without, "--partitions": partitions, "--assignor": assignor}
         _require_alone(alone | {"--html": html, "--generation": generation, "--at": at})
-        _compute_grid(job, grid, group, cluster, rows, wide=wide)
+        _compute_grid(job, grid, group, cluster, rows)
         return
     if group is None:
         raise click.UsageError("Missing argument 'GROUP'.")
@@ -100,7 +99,7 @@ def what_if(
             write_page(what_if_page, found, html)
         return found
 
-    job.answer(ask, functools.partial(print_what_if, limit=limit, wide=wide, page=html), cluster, "what_if")
+    job.answer(ask, functools.partial(print_what_if, limit=limit, page=html), cluster, "what_if")
 
 
 def _require_alone(others: dict[str, Any]) -> None:
@@ -123,16 +122,14 @@ def _partitions(given: tuple[str, ...]) -> dict[str, str]:
     return changed
 
 
-def print_what_if(
-    output: Output, answer: WhatIf, limit: int = LIMIT, *, wide: bool = False, page: Path | None = None
-) -> None:
+def print_what_if(output: Output, answer: WhatIf, limit: int = LIMIT, *, page: Path | None = None) -> None:
     """Print it for a person: what was changed, before and after in numbers, what would move, who would have what."""
     output.title(answer.title)
     output.line(f"as of generation {answer.generation}, {iso(answer.observed_at)}  [{answer.snapshot_id}]")
     output.table(["", "before", "after"], answer.numbers)
     output.line(answer.cost)
     output.title("members")
-    print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"), wide=wide)
+    print_members(output, answer.members, answer.joined, limit, counts=("had", "would have"))
     output.notes(answer.notes)
     if page is not None:
         output.line(f"page: {page}")
@@ -154,9 +151,7 @@ _GRID_COLUMNS = (
 )
 
 
-def _compute_grid(
-    job: Job, file: Path, group: str | None, cluster: str | None, folder: str | None, *, wide: bool
-) -> None:
+def _compute_grid(job: Job, file: Path, group: str | None, cluster: str | None, folder: str | None) -> None:
     """Compute the grid, and print one line per cell."""
     from groupledger.config.loading import load_grid
     from groupledger.pipeline.grid import grid
@@ -165,15 +160,15 @@ def _compute_grid(
     spark = job.spark()
     with job.output.status("computing the grid"):
         answer = grid(spark, job.config, settings, groups=group, cluster=cluster, output=folder)
-    _print_grid(job.output, answer, wide=wide)
+    _print_grid(job.output, answer)
     if folder is not None:
         job.output.line(f"{answer.rows:,} rows, one a group and cell: {folder}")
-    job.output.result({"status": "done", "command": job.name, **plain(answer)})
+    job.done(plain(answer))
 
 
-def _print_grid(output: Output, answer: GridAnswer, *, wide: bool) -> None:
+def _print_grid(output: Output, answer: GridAnswer) -> None:
     output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
-    output.fitted(_GRID_COLUMNS, [_cell_row(cell) for cell in answer.cells], wide=wide)
+    output.fitted(_GRID_COLUMNS, [_cell_row(cell) for cell in answer.cells])
 
 
 def _cell_row(cell: Any) -> tuple[object, ...]:

@@ -17,7 +17,7 @@ from groupledger.cli.exits import exit_if
 from groupledger.cli.options import Job, moment, read_time, takes
 from groupledger.core.log.topic_partitions import topic_partition
 from groupledger.core.moments import Bound, bound, clock
-from groupledger.core.text import is_opaque, length, shortened
+from groupledger.core.text import is_opaque, length
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,6 @@ def who(
     group: str | None,
     cluster: str | None,
     limit: int,
-    wide: bool,
 ) -> None:
     """Show who was assigned a partition, in each group, as the coordinator recorded it; or unowned partitions.
 
@@ -77,7 +76,7 @@ def who(
     if fail and unowned_since is None:
         raise click.UsageError("--fail goes with --unowned-since")
     if partition is not None:
-        ask_owner(job, partition, at, cluster, group, limit, wide=wide)
+        ask_owner(job, partition, at, cluster, group, limit)
         return
     since = read_time(unowned_since or None, bound)
 
@@ -88,7 +87,7 @@ def who(
         time = moment(reader, cluster, at, group) or newest(reader, cluster, group)
         return unowned_partitions(reader, time, since, cluster, group, limit)
 
-    found = job.answer(ask, functools.partial(print_unowned, wide=wide), cluster, "unowned")
+    found = job.answer(ask, print_unowned, cluster, "unowned")
     exit_if(fail and found.partitions)
 
 
@@ -101,9 +100,7 @@ def _partition(partition: str | None, group: str | None, *, unowned: bool) -> tu
     return partition, group
 
 
-def ask_owner(
-    job: Job, partition: str, at: Bound | None, cluster: str | None, group: str | None, limit: int, *, wide: bool
-) -> None:
+def ask_owner(job: Job, partition: str, at: Bound | None, cluster: str | None, group: str | None, limit: int) -> None:
     """Print who had the partition; errors in the question are reported before the ledger is read."""
     topic, number = topic_partition(partition)
 
@@ -114,10 +111,10 @@ def ask_owner(
         time = moment(reader, cluster, at, group) or newest(reader, cluster, group)
         return ownership(reader, topic, number, time, cluster, group)
 
-    job.answer(ask, functools.partial(print_ownership, limit=limit, wide=wide), cluster, "ownership")
+    job.answer(ask, functools.partial(print_ownership, limit=limit), cluster, "ownership")
 
 
-def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bool = False) -> None:
+def print_ownership(output: Output, answer: OwnershipAt, limit: int) -> None:
     """Print one line per owner, then the topic's lives if the name had several, then the limits of the answer."""
     day = answer.at.astimezone(UTC).date()
     time = clock(answer.at, None)
@@ -126,7 +123,7 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
     output.title(f"{answer.topic}-{answer.partition} at {time} UTC{place}, as recorded")
     shown = answer.holdings[:limit]
     ids = [name for each in shown for name in (_owner(each), _then(each)) if name]
-    short = {name: name for name in ids} if wide else shortened(ids) | _by_client(answer.holdings)
+    short = output.short(ids) | ({} if output.wide else _by_client(answer.holdings))
     several = len({life.topic_id for life in answer.topics}) > 1
     cluster, topic = differing("cluster", clusters, 8), Column("topic id", 0 if several else WIDE, 8)
 
@@ -143,12 +140,14 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int, *, wide: bo
             Column("then", 6, 24): following and (short[then] if then else None if each.shared else NOBODY),
             Column("gen", 2): each.generation,
             Column("recorded in", 3): last and last.snapshot_id,
-            Column("client", 7, 12): member and (wide or not is_opaque(member.member_id) or None) and member.client_id,
+            Column("client", 7, 12): member
+            and (output.wide or not is_opaque(member.member_id) or None)
+            and member.client_id,
             Column("instance", 5, 12): member and member.group_instance_id,
             topic: each.topic_id,
         }
 
-    output.rows(list(map(cells, shown)), wide=wide, stacked=MOST_STACKED)
+    output.rows(list(map(cells, shown)), stacked=MOST_STACKED)
     output.left_off(len(answer.holdings) - len(shown))
     if several:
         output.line()
@@ -175,7 +174,7 @@ def _then(holding: Holding) -> str | None:
     return holding.next.to_member_id if holding.next else None
 
 
-def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = False) -> None:
+def print_unowned(output: Output, answer: UnownedPartitions) -> None:
     """Print a line per topic, group and moment since which its partitions have had no owner, the oldest first."""
     day = answer.at.astimezone(UTC).date()
     since = "" if answer.since is None else f", and had not since {clock(answer.since, day)} or longer"
@@ -183,7 +182,7 @@ def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fal
     place = f" (cluster {min(clusters)})" if len(clusters) == 1 else ""
     output.title(f"what nobody had at {clock(answer.at, None)} UTC{since}{place}")
     ids = [each.last_member_id for each in answer.partitions if each.last_member_id is not None]
-    short = {name: name for name in ids} if wide else shortened(ids)
+    short = output.short(ids)
     cluster = differing("cluster", clusters, 8)
 
     def cells(some: list[UnownedPartition]) -> dict[Column, object]:
@@ -204,7 +203,7 @@ def print_unowned(output: Output, answer: UnownedPartitions, *, wide: bool = Fal
             Column("recorded in", 2): first.snapshot_id,
         }
 
-    output.rows(list(map(cells, _together(answer.partitions))), wide=wide, stacked=MOST_STACKED)
+    output.rows(list(map(cells, _together(answer.partitions))), stacked=MOST_STACKED)
     output.left_off(answer.left_off)
     output.notes(answer.notes)
 

@@ -326,12 +326,12 @@ class HtmlPage(Output):
         columns: Sequence[Column],
         rows: Sequence[Sequence[object]],
         *,
-        wide: bool = False,
+        wide: bool | None = None,
         stacked: int = 0,
         more: str = "",
     ) -> None:
         """Add a table with every column that is not empty: a page can be as wide as needed."""
-        chosen = worth_telling(columns, rows, wide=wide)
+        chosen = worth_telling(columns, rows, wide=bool(wide))
         self.table([columns[at].name for at in chosen], [[row[at] for at in chosen] for row in rows])
 
     @property
