@@ -257,23 +257,17 @@ _TO_GENERATION = "The rebalance to this generation or group epoch; latest."
 _GENERATION = re.compile(r"latest|-?[0-9]{1,10}")
 
 
-class _Generation(click.ParamType):  # type: ignore[type-arg]  # generic to a type checker alone
-    """A generation or group epoch; `latest` is None, as if none were given."""
-
-    name = "generation"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
-        if value is None or isinstance(value, int):
-            return value
-        if not _GENERATION.fullmatch(value):
-            self.fail(f"{value!r} is no generation; expected a number, or latest (a time is --at)", param, ctx)
-        return None if value == "latest" else int(value)
+def _generation(context: click.Context, option: click.Parameter, text: str | None) -> int | None:
+    """Read a generation or group epoch; `latest` is None, as if none were given."""
+    if text is not None and not _GENERATION.fullmatch(text):
+        raise click.BadParameter(f"{text!r} is no generation; expected a number, or latest (a time is --at)")
+    return None if text in (None, "latest") else int(text)
 
 
 def _takes_generation(command: Callable[..., Any]) -> Any:
     """Add `--generation`, and `--last`, the same as `--generation latest`; `was_given` says whether one was."""
 
-    @click.option("--generation", type=_Generation(), metavar="N", help=_TO_GENERATION)
+    @click.option("--generation", callback=_generation, metavar="N", help=_TO_GENERATION)
     @click.option("--last", is_flag=True, hidden=True, help="The same as --generation latest.")
     @functools.wraps(command)
     def run(*args: Any, last: bool, generation: int | None, **more: Any) -> Any:
