@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -100,16 +99,7 @@ def _key(key: Any) -> str:
 # `groupledger simulate --from-ledger GROUP`: scripts go on where a recorded group stands.
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedStart:
-    """The group that scripts start from."""
-
-    job: Job
-    group: str
-    cluster: str | None
-
-
-def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLines]:
+def started(files: Iterable[ScriptLines], job: Job, group: str, cluster: str | None) -> list[ScriptLines]:
     """Return these scripts, each with the group's recorded members before its events, over its and the group's topics.
 
     Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `members_now`; TOPIC_NOT_LISTED where a script does not say how
@@ -120,13 +110,30 @@ def started(files: Iterable[ScriptLines], start: RecordedStart) -> list[ScriptLi
     from groupledger.core.protocol.script_json import write_script
 
     scripts = [ScriptLines(file.named, list(file.lines)) for file in files]
-    recorded, counts = members_now(start.job.reader(), start.group, start.cluster, _topics_named(scripts))
+    recorded, counts = members_now(job.reader(), group, cluster, _topics_named(scripts))
     there = {topic: count for topic, count in counts.items() if count is not None}
-    joins = write_script(Script(there, recorded.joins), start.group)["events"]
-    say(f"{start.group} {_description(recorded, there)}")
-    wanted = {topic for join in recorded.joins for topic in join.topics} - counts.keys()
-    before = _Before(recorded.generation, there, tuple(sorted(wanted)), joins)
-    return [ScriptLines(file.named, [before.put(line) for line in file.lines]) for file in scripts]
+    joins = write_script(Script(there, recorded.joins), group)["events"]
+    say(f"{group} {_description(recorded, there)}")
+    unlisted = sorted({topic for join in recorded.joins for topic in join.topics} - counts.keys())
+
+    def put(line: str) -> str:
+        """Return a script line whose events come after the joins."""
+        found = _object(line)
+        if found is None:
+            return line
+        topics, events = found.get("topics", {}), found.get("events", [])
+        if isinstance(topics, dict):
+            unknown = [each for each in unlisted if each not in topics]
+            if unknown:
+                text = f"no topic listing names {unknown[0]!r}, which members subscribe to"
+                raise Fault("TOPIC_NOT_LISTED", f"{text}; expected its partitions in the script's topics")
+            found["topics"] = {**there, **topics}
+        found["generation"] = recorded.generation
+        if isinstance(events, list):
+            found["events"] = [*joins, *events]
+        return json.dumps(found)
+
+    return [ScriptLines(file.named, list(map(put, file.lines))) for file in scripts]
 
 
 def _topics_named(files: Iterable[ScriptLines]) -> set[str] | None:
@@ -161,33 +168,6 @@ def _description(recorded: GroupStart, counts: dict[str, int]) -> str:
     wanted = {(topic, number) for topic in topics for number in range(counts.get(topic, 0))}
     away = len(wanted - held)
     return f"{state}, {numbered(len(recorded.joins), 'member')}, {numbered(away, 'partition')} without an owner"
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What comes before the events of each script; `unlisted` topics are in no listing."""
-
-    generation: int
-    counts: dict[str, int]
-    unlisted: tuple[str, ...]
-    joins: list[dict[str, Any]]
-
-    def put(self, line: str) -> str:
-        """Return a script line whose events come after these."""
-        found = _object(line)
-        if found is None:
-            return line
-        topics, events = found.get("topics", {}), found.get("events", [])
-        if isinstance(topics, dict):
-            unknown = [each for each in self.unlisted if each not in topics]
-            if unknown:
-                text = f"no topic listing names {unknown[0]!r}, which members subscribe to"
-                raise Fault("TOPIC_NOT_LISTED", f"{text}; expected its partitions in the script's topics")
-            found["topics"] = {**self.counts, **topics}
-        found["generation"] = self.generation
-        if isinstance(events, list):
-            found["events"] = [*self.joins, *events]
-        return json.dumps(found)
 
 
 # Run users' listeners from the command line: scripts played with them, and a journal of their actions.

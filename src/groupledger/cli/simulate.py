@@ -16,7 +16,7 @@ from groupledger.answers.spoken import numbered, spans
 from groupledger.cli.exits import Exit, exit_if
 from groupledger.cli.options import Job, takes, was_given
 from groupledger.cli.output import Output, print_exact, say
-from groupledger.cli.scripts import RecordedStart, ScriptLines, read_files, rehearse_lines, started
+from groupledger.cli.scripts import ScriptLines, read_files, rehearse_lines, started
 from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
@@ -25,23 +25,6 @@ if TYPE_CHECKING:
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
 
-_COLUMNS = (
-    Column("script", least=12),
-    Column("variant", least=12),
-    Column("rounds"),
-    Column("moves"),
-    Column("revoked"),
-    Column("lost", rank=2),
-    Column("partition-rounds"),
-    Column("partition-ms"),
-    Column("each"),
-    Column("idle"),
-    Column("twice", rank=1),
-    Column("never", rank=2),
-    Column("two owners", rank=1),
-    Column("not settled", rank=1),
-    Column("unowned", rank=3),
-)
 AS_WRITTEN = "as-written"
 _COUNTED = ("rounds", "moves", "revoked", "lost", "unavailable_rounds", "unavailable_ms", "read_twice", "double_owners")
 _SHORT = ("rounds", "moves", "revoked", "lost", "partition-rounds", "partition-ms", "twice", "two owners")
@@ -146,13 +129,20 @@ def _print_comparison(asked: ComparisonAsked, found: ScriptComparison) -> None:
     """Print a table of all scripts and variants, then what cannot be played or does not settle, and differences."""
     output = asked.output
     since = f", from {found.from_ms:,} ms on" if found.from_ms else ""
-    rows = [_variant_row(script, each, asked) for script in found.scripts for each in script.variants]
-    if len(found.scripts) == 1 and not asked.summary:
-        name, rows = found.scripts[0].id, [(None, *row[1:]) for row in rows]
-    else:
-        name = numbered(len(found.scripts), "script")
+    alone = len(found.scripts) == 1 and not asked.summary
+    name = found.scripts[0].id if alone else numbered(len(found.scripts), "script")
     output.title(f"{name}, sums over all events{since}")
-    output.fitted(_COLUMNS, rows)
+    output.rows(
+        [
+            {
+                Column("script", least=12): None if alone else script.id,
+                Column("variant", least=12): None if asked.summary else each.variant,
+                **_cells(each),
+            }
+            for script in found.scripts
+            for each in script.variants
+        ]
+    )
     for script in found.scripts:
         for each in script.variants:
             for failure in _failures(each):
@@ -172,18 +162,25 @@ def _exit(found: ScriptComparison) -> None:
     exit_if(any(each.cost is not None and each.cost.double_owners for each in variants))
 
 
-def _variant_row(script: ComparedScript, each: ComparedVariant, asked: ComparisonAsked) -> tuple[object, ...]:
-    """Return a row without the zeros that are the desired result."""
-    variant = None if asked.summary else each.variant
-    if each.cost is None:
-        return (script.id, variant, *(None for _ in _COLUMNS[2:]))
+def _cells(each: ComparedVariant) -> dict[Column, object]:
+    """Return the costs without the zeros that are the desired result; none of a variant that cannot be played."""
     cost = each.cost
-    given_up = cost.revoked, cost.lost or None
-    no_time = None if cost.unavailable_rounds is not None else 0  # then rounds are counted
-    away = cost.unavailable_rounds, cost.unavailable_ms or no_time
-    rare = cost.never_read or None, cost.double_owners or None, each.failures or None, each.unowned or None
-    has = _span(each.least, each.most), each.idle or None
-    return (script.id, variant, cost.rounds, cost.moves, *given_up, *away, *has, cost.read_twice, *rare)
+    no_time = 0 if cost and cost.unavailable_rounds is None else None  # else rounds are counted
+    return {
+        Column("rounds"): cost and cost.rounds,
+        Column("moves"): cost and cost.moves,
+        Column("revoked"): cost and cost.revoked,
+        Column("lost", rank=2): cost and (cost.lost or None),
+        Column("partition-rounds"): cost and cost.unavailable_rounds,
+        Column("partition-ms"): cost and (cost.unavailable_ms or no_time),
+        Column("each"): cost and _span(each.least, each.most),
+        Column("idle"): cost and (each.idle or None),
+        Column("twice", rank=1): cost and cost.read_twice,
+        Column("never", rank=2): cost and (cost.never_read or None),
+        Column("two owners", rank=1): cost and (cost.double_owners or None),
+        Column("not settled", rank=1): cost and (each.failures or None),
+        Column("unowned", rank=3): cost and (each.unowned or None),
+    }
 
 
 def _span(least: int | None, most: int | None) -> str | None:
@@ -287,7 +284,7 @@ def simulate(
     files: Iterable[ScriptLines] = read_files(scripts or (TEXT.convert("-", None, None),))
     found = find_all(custom, limits)
     if from_ledger is not None:
-        files = started(files, RecordedStart(opened(output), from_ledger, cluster))
+        files = started(files, opened(output), from_ledger, cluster)
     if comparison is not None:
         compare_scripts(files, comparison, found)
     else:

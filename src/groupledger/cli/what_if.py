@@ -18,7 +18,7 @@ from groupledger.core.moments import Bound, iso
 if TYPE_CHECKING:
     from groupledger.answers.changed_group import WhatIf
     from groupledger.answers.queries import Reader
-    from groupledger.pipeline.grid import GridAnswer
+    from groupledger.pipeline.grid import GridCell
 
 
 def _change(_context: click.Context, _option: click.Parameter, text: str) -> int:
@@ -137,19 +137,6 @@ def print_what_if(output: Output, answer: WhatIf, limit: int = LIMIT, *, page: P
 
 # Print what a grid's changes would do to all groups, in one table.
 
-_GRID_COLUMNS = (
-    Column("assignor", least=18),
-    Column("change", least=16),
-    Column("groups", rank=2),
-    Column("moves"),
-    Column("least", rank=1),
-    Column("given up"),
-    Column("no owner", rank=1),
-    Column("uneven"),
-    Column("two rounds", rank=2),
-    Column("refused", rank=3),
-)
-
 
 def _compute_grid(job: Job, file: Path, group: str | None, cluster: str | None, folder: str | None) -> None:
     """Compute the grid, and print one line per cell."""
@@ -160,17 +147,23 @@ def _compute_grid(job: Job, file: Path, group: str | None, cluster: str | None, 
     spark = job.spark()
     with job.output.status("computing the grid"):
         answer = grid(spark, job.config, settings, groups=group, cluster=cluster, output=folder)
-    _print_grid(job.output, answer)
+    job.output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
+    job.output.rows(list(map(_cells, answer.cells)))
     if folder is not None:
         job.output.line(f"{answer.rows:,} rows, one a group and cell: {folder}")
     job.done(plain(answer))
 
 
-def _print_grid(output: Output, answer: GridAnswer) -> None:
-    output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
-    output.fitted(_GRID_COLUMNS, [_cell_row(cell) for cell in answer.cells])
-
-
-def _cell_row(cell: Any) -> tuple[object, ...]:
-    counts = (cell.moves, cell.least_moves, cell.revoked, cell.unassigned, cell.spread, cell.two_rounds)
-    return (cell.assignor, cell.change, cell.groups, *counts, cell.refused or None)
+def _cells(of: GridCell) -> dict[Column, object]:
+    return {
+        Column("assignor", least=18): of.assignor,
+        Column("change", least=16): of.change,
+        Column("groups", rank=2): of.groups,
+        Column("moves"): of.moves,
+        Column("least", rank=1): of.least_moves,
+        Column("given up"): of.revoked,
+        Column("no owner", rank=1): of.unassigned,
+        Column("uneven"): of.spread,
+        Column("two rounds", rank=2): of.two_rounds,
+        Column("refused", rank=3): of.refused or None,
+    }
