@@ -196,6 +196,8 @@ def _stretch(since: datetime | None, until: datetime | None) -> str:
 
 # `groupledger diff`: compare two states of a group, or two results for one state.
 
+LIMIT = 50
+"""Members shown by default."""
 MOST_NAMED = 3
 """Unowned partitions named in a cell; the others are only counted."""
 _EITHER = "expected --from 5 [--to 6], or --scenarios a,b [--generation 5 or --at TIME]"
@@ -254,12 +256,13 @@ def diff(
     job.answer(ask_scenarios, functools.partial(print_scenarios, limit=limit), cluster, "scenario_difference")
 
 
-def print_states(output: Output, answer: GroupDifference, limit: int = 50) -> None:
+def print_states(output: Output, answer: GroupDifference, limit: int = LIMIT) -> None:
     """Print it for a person: the two states, what changed, who gained and lost what."""
     before, after = answer.before, answer.after
     later = length(after.observed_at - before.observed_at)
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}), {answer.group_type}: two states, {later} apart")
-    output.table(["", "before", "after"], list(_sides(before, after)))
+    sides = zip(_side(before).items(), _side(after).values(), strict=True)
+    output.table(["", "before", "after"], [(*named, then) for named, then in sides])
     output.line(f"states recorded from the one to the other: {answer.records:,}")
     output.title("what changed")
     for line in cause_lines(answer.changes):
@@ -272,18 +275,18 @@ def print_states(output: Output, answer: GroupDifference, limit: int = 50) -> No
     output.notes(answer.notes)
 
 
-def _sides(before: ComparedState, after: ComparedState) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = [("generation", before.generation, after.generation)]
-    rows += [("time", iso(before.observed_at), iso(after.observed_at)), ("state", before.state, after.state)]
-    rows += [("assignor", before.assignor, after.assignor), ("members", before.members, after.members)]
-    rows += [("partitions owned", before.partitions, after.partitions)]
-    rows += [("most, least of a member", _loads(before), _loads(after))]
-    rows += [("nobody has", _nobody(before), _nobody(after)), ("recorded in", before.snapshot_id, after.snapshot_id)]
-    return rows
-
-
-def _loads(side: ComparedState) -> str | None:
-    return None if side.most is None else f"{side.most:,}, {side.least:,}"
+def _side(of: ComparedState) -> dict[str, object]:
+    return {
+        "generation": of.generation,
+        "time": iso(of.observed_at),
+        "state": of.state,
+        "assignor": of.assignor,
+        "members": of.members,
+        "partitions owned": of.partitions,
+        "most, least of a member": None if of.most is None else f"{of.most:,}, {of.least:,}",
+        "nobody has": _nobody(of),
+        "recorded in": of.snapshot_id,
+    }
 
 
 def _nobody(side: ComparedState) -> str:
@@ -294,7 +297,7 @@ def _nobody(side: ComparedState) -> str:
     return spans(side.unowned) if side.unowned else "none"
 
 
-def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50) -> None:
+def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = LIMIT) -> None:
     """Print it for a person: the two results, then each partition with another owner."""
     one, other = answer.before, answer.after
     output.title(f"{answer.group_id} (cluster {answer.cluster_id}), generation {answer.generation}: two results")
@@ -307,9 +310,6 @@ def print_scenarios(output: Output, answer: ScenarioDifference, limit: int = 50)
 
 
 # Print what each member of a group gains and loses, as a table.
-
-LIMIT = 50
-"""Members shown by default."""
 
 
 def print_members(

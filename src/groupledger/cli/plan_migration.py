@@ -220,10 +220,7 @@ def _other_way(stop_all: StopAll | None, members: int) -> list[str]:
     them = f"all {members} members, then start them" if members > 1 else "the member, then start it"
     way = f"[ ] Or stop {them} anew ({stop_all.bounce})"
     if stop_all.findings:
-        return [
-            f"{way}; not safe either:",
-            *(f"    {each.danger.value}: {each.evidence}" for each in stop_all.findings),
-        ]
+        return [f"{way}; not safe either:", *_evidence(stop_all.findings)]
     cost = f"{numbered(stop_all.unavailable, 'partition')} without an owner meanwhile"
     return [f"{way}: rehearsed, safe, under {stop_all.assignor}; {cost}"]
 

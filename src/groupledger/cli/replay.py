@@ -91,7 +91,30 @@ def rehearse(job: Job, *, group: str, listener: str | None, cluster: str | None,
     """
     if listener is None:
         raise click.UsageError("Missing option '--listener'.")
-    _under_listener(job, listener, group, cluster, limit)
+    from groupledger.core.faults import prints_to_stderr
+    from groupledger.listener.listener_names import find_listener
+
+    make = find_listener(listener)  # before anything is read
+    with job.output.status("reading the group's history"):
+        from groupledger.answers.recorded_history import group_log, recorded_history
+        from groupledger.core.protocol.recorded import recorded_calls
+        from groupledger.listener.rehearsal import rehearse_commits, rehearse_history
+
+        reader = job.reader()
+        history = recorded_history(reader, group, cluster)
+        log = group_log(reader, group, history.cluster_id, history.groups[-1].log_partition)
+    calls = list(recorded_calls(history.groups, history.members))
+    with prints_to_stderr():
+        if log.commits:
+            journal = rehearse_commits(history.groups, history.members, log, make)
+        else:
+            journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
+    wrong = [entry for entry in journal if entry.error is not None]
+    _print_journal(job.output, journal, wrong, limit)
+    job.output.line(_basis(len(calls), len(log.commits)))
+    did, errors = Counter(entry.did for entry in journal), [plain_entry(entry) for entry in wrong]
+    job.done({"calls": len(calls), "commits": len(log.commits), "did": did, "errors": errors})
+    exit_if(wrong)
 
 
 @click.command(short_help="Compute a committed run again, and compare the digests.")
@@ -159,33 +182,6 @@ def _print_verified(output: Output, answer: Verification) -> None:
     output.line(f"run {answer.run_id} ({answer.kind}, commit {answer.sequence}), made again: {verdict}")
     if not answer.same:
         output.line(f"it was made by code {answer.code_then}; `groupledger doctor --deep` looks at the facts")
-
-
-def _under_listener(job: Job, listener: str, group: str, cluster: str | None, limit: int) -> None:
-    from groupledger.core.faults import prints_to_stderr
-    from groupledger.listener.listener_names import find_listener
-
-    make = find_listener(listener)  # before anything is read
-    with job.output.status("reading the group's history"):
-        from groupledger.answers.recorded_history import group_log, recorded_history
-        from groupledger.core.protocol.recorded import recorded_calls
-        from groupledger.listener.rehearsal import rehearse_commits, rehearse_history
-
-        reader = job.reader()
-        history = recorded_history(reader, group, cluster)
-        log = group_log(reader, group, history.cluster_id, history.groups[-1].log_partition)
-    calls = list(recorded_calls(history.groups, history.members))
-    with prints_to_stderr():
-        if log.commits:
-            journal = rehearse_commits(history.groups, history.members, log, make)
-        else:
-            journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
-    wrong = [entry for entry in journal if entry.error is not None]
-    _print_journal(job.output, journal, wrong, limit)
-    job.output.line(_basis(len(calls), len(log.commits)))
-    did, errors = Counter(entry.did for entry in journal), [plain_entry(entry) for entry in wrong]
-    job.done({"calls": len(calls), "commits": len(log.commits), "did": did, "errors": errors})
-    exit_if(wrong)
 
 
 def _basis(calls: int, commits: int) -> str:
