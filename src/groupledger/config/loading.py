@@ -44,8 +44,6 @@ _PLACES = {
 }
 """Where sources are that have no path."""
 
-_NAMES = {str: "a text", int: "a whole number", bool: "true or false", type(None): "null"}
-
 
 class KeyPlace(NamedTuple):
     """The place of a value: the file (or "--set", or another name for people), the dotted key, and overrides."""
@@ -233,17 +231,16 @@ def _value(hint: Any, raw: Any, place: KeyPlace, rule: Rule | None) -> Any:
     if origin is Mapping:
         return _settings(raw, place, rule)
     kinds = get_args(hint) if origin is UnionType else (hint,)
-    expected = rule.words if rule else " or ".join(_NAMES[kind] for kind in kinds)
     if raw is None and NoneType in kinds:
         return None
-    if rule is not None and isinstance(raw, str):
-        raw = rule.read(raw)
-    if type(raw) not in kinds or (rule is not None and not rule.allows(raw)):
-        hint = meant(str(raw), rule.names if rule else ())
-        expected += " or null" if NoneType in kinds else ""
+    assert rule is not None, "every text, number and truth value has a rule"
+    raw = rule.read(raw) if isinstance(raw, str) else raw
+    if type(raw) not in kinds or not rule.allows(raw):
+        expected = f"{rule.words} or null" if NoneType in kinds else rule.words
         quoting = _quoting(raw, rule) if str in kinds else ""
-        code = rule.code if rule else "CONFIG_INVALID"
-        raise place.fault(f"is {place.shown(raw)}; {hint}expected {expected}{quoting}", code)
+        raise place.fault(
+            f"is {place.shown(raw)}; {meant(str(raw), rule.names)}expected {expected}{quoting}", rule.code
+        )
     return raw
 
 
@@ -506,10 +503,8 @@ def _shown_default(one: Any) -> str | None:
 
 
 def _allowed(hint: Any, rule: Rule | None) -> str:
-    if get_origin(hint) is Mapping:
-        return rule.words if rule else "names and values"
-    words = rule.words if rule else "anything"
-    return f"{words}, or null" if type(None) in get_args(hint) else words
+    words = rule.words if rule else "names and values"
+    return f"{words}, or null" if NoneType in get_args(hint) else words
 
 
 def page() -> str:
