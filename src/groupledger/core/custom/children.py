@@ -241,14 +241,15 @@ def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: S
     with _lock:
         for some in _asked(key, list(_batches(groups))):
             found += some
-        left = [at for at, each in enumerate(found) if each is None]
-        for at, (each,) in zip(left, _asked(key, [[groups[at]] for at in left]), strict=True):
-            found[at] = each if each is not None else _alone(key, groups[at])
+        for last in (False, True):  # a process that ends may have been asked about another group before
+            left = [at for at, each in enumerate(found) if each is None]
+            for at, (each,) in zip(left, _asked(key, [[groups[at]] for at in left], last=last), strict=True):
+                found[at] = each
     return [each for each in found if each is not None]
 
 
-def _asked(key: _Key, batches: Sequence[Sequence[Group]]) -> list[list[Finding | None]]:
-    """Return the findings of each batch's groups; None for those without an answer."""
+def _asked(key: _Key, batches: Sequence[Sequence[Group]], *, last: bool = False) -> list[list[Finding | None]]:
+    """Return the findings of each batch's groups; None for those without an answer, which the `last` time is one."""
     found: list[list[Finding | None]] = []
     while len(found) < len(batches):
         try:
@@ -260,9 +261,9 @@ def _asked(key: _Key, batches: Sequence[Sequence[Group]]) -> list[list[Finding |
             lost = _lost(key, "ASSIGNOR_TIMED_OUT", hung)
             batch = batches[len(found)]
             found.append([lost] if len(batch) == 1 else [None] * len(batch))
-        except Gone:
-            forget(key.name)
-            found.append([None] * len(batches[len(found)]))
+        except Gone as gone:
+            lost = _lost(key, "ASSIGNOR_DIED", gone)
+            found.append([lost if last else None] * len(batches[len(found)]))
     return found
 
 
@@ -279,20 +280,6 @@ def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
         size += own
     if batch:
         yield batch
-
-
-def _alone(key: _Key, group: Group) -> Finding:
-    """Ask in a new process, so that nothing left behind by an earlier group affects this one."""
-    try:
-        answered = next(_child(key).ask_each([[group]]))
-    except Unusable as error:
-        return refused("ASSIGNOR_NOT_FOUND", str(error))
-    except Hung as hung:
-        return _lost(key, "ASSIGNOR_TIMED_OUT", hung)
-    except Gone as gone:
-        return _lost(key, "ASSIGNOR_DIED", gone)
-    assert answered is not None  # one group always has an answer
-    return answered[0]
 
 
 def _lost(key: _Key, code: str, gone: Gone) -> Finding:

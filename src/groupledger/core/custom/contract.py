@@ -125,7 +125,7 @@ def _steps(group: Group, found: Finding) -> bool:
     It must give everything that the step gives both with and without stale claims; of what only one of the two gives,
     it may give all, some or nothing. The target's order is kept.
     """
-    one, other = (_stepped(group, found, set_stale_aside=aside) for aside in (False, True))
+    one, other = (cooperative_step(group, found.target, set_stale_aside=aside).assigned for aside in (False, True))
     for member_id in {*found.assigned, *one, *other}:
         ways = set(one.get(member_id, ())), set(other.get(member_id, ()))
         given = found.assigned.get(member_id, ())
@@ -134,13 +134,6 @@ def _steps(group: Group, found: Finding) -> bool:
         if given != in_order or not ways[0] & ways[1] <= known <= ways[0] | ways[1]:
             return False
     return True
-
-
-def _stepped(group: Group, found: Finding, *, set_stale_aside: bool) -> SortedPartitions:
-    """Return the cooperative step of the finding's target."""
-    lists = cooperative_step(group, found.target, set_stale_aside=set_stale_aside).assigned
-    given = ((member_id, tuple(TopicPartition(*each) for each in lists[member_id])) for member_id in lists)
-    return {member_id: partitions for member_id, partitions in given if partitions}
 
 
 def _named(partition: TopicPartition) -> str:
