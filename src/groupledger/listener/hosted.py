@@ -407,7 +407,6 @@ class SimulatedBroker:
     def __init__(self, topics: Mapping[str, int] | None = None, *, exact: bool = True) -> None:
         self.exact = exact
         self.knows_topics = topics is not None
-        self.now_ms: int | None = None  # unknown
         self.topics: dict[str, int] = {}
         self.committed: dict[TopicPartition, OffsetAndMetadata] = {}
         self.last_read: dict[TopicPartition, LastRead] = {}
@@ -428,6 +427,11 @@ class SimulatedBroker:
             made = self._made.setdefault(topic, [])
             made.extend([self._end] * (count - len(made)))
         self.topics = dict(topics)
+
+    @property
+    def now_ms(self) -> int | None:
+        """Return the time on the clock; None: it is unknown."""
+        return None
 
     def see(self, partitions: Iterable[TopicPartition]) -> None:
         """Note that these partitions were named, so they exist."""

@@ -179,13 +179,23 @@ def rehearse_commits(
     members = list(members)
     calls = {key: list(some) for key, some in groupby(recorded_calls(groups, members), lambda each: each.snapshot_id)}
     due = _due(groups, members, log)
-    group = _CommittingGroup(make, groups[0].group_id, log.rebalance_timeout_ms)
+    logs = RecordedBroker()
+    group = _RecordedGroup(make, groups[0].group_id, logs, [], log.rebalance_timeout_ms)
+
+    def follow(due: _DueCommit) -> None:
+        """Apply a recorded commit; one of a member that the record never called is of nobody."""
+        consumer = group.consumers.get(due.member_id or "")
+        if not isinstance(consumer, RecordedConsumer) or due.commit.partition not in consumer.assignment():
+            logs.forget(due.commit.partition, due.commit.offset)
+        else:
+            consumer.follow(due, logs)
+
     for place, snapshot in enumerate(groups):
         for commit in due.get(place, ()):
-            group.follow(commit)
+            follow(commit)
         group.replay(calls.get(snapshot.snapshot_id, ()))
     for commit in due.get(len(groups), ()):
-        group.follow(commit)
+        follow(commit)
     return group.journal
 
 
@@ -351,19 +361,3 @@ class _RecordedGroup(RehearsedGroup):
         if called.call.callback is Callback.USER_DATA:
             self.generations[called.member_id] = called.generation
         return GroupMetadataView(self.group_id, self.generations.get(called.member_id), called.member_id)
-
-
-class _CommittingGroup(_RecordedGroup):
-    """One recorded group whose offset commits are known."""
-
-    def __init__(self, make: Make, group_id: str, timeouts: Timeouts) -> None:
-        self.logs = RecordedBroker()
-        super().__init__(make, group_id, self.logs, [], timeouts)
-
-    def follow(self, due: _DueCommit) -> None:
-        """Apply a recorded commit; one of a member that the record never called is of nobody."""
-        consumer = self.consumers.get(due.member_id or "")
-        if not isinstance(consumer, RecordedConsumer) or due.commit.partition not in consumer.assignment():
-            self.logs.forget(due.commit.partition, due.commit.offset)
-        else:
-            consumer.follow(due, self.logs)

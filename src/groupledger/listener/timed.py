@@ -36,10 +36,6 @@ class TimedBroker(SimulatedBroker):
         """Return the time on the clock."""
         return self.group.now_ms
 
-    @now_ms.setter
-    def now_ms(self, found: int | None) -> None:
-        """Ignore the value: the clock cannot be set."""
-
     def see_topics(self) -> None:
         """Delete the commits of partitions that were deleted, even of those that exist again."""
         topics = self.group.topics
