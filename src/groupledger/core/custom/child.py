@@ -22,6 +22,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO, NoReturn
 
 from groupledger.core.custom import messages
@@ -138,25 +139,19 @@ def _together(
 
     Null unless both agree: otherwise some group failed, or changed another group's answer.
     """
-    answers: list[bytes] = []
-    for backwards in (False, True):
 
-        def work(backwards: bool = backwards) -> Any:
-            found = [
-                call_twice(name, function, group, again=backwards)
-                for group in (reversed(groups) if backwards else groups)
-            ]
-            written = [write_finding(each) for each in found if each is not None]
-            return written[:: -1 if backwards else 1] if len(written) == len(groups) else None
+    def work(step: int) -> Any:
+        found = [call_twice(name, function, group, again=step < 0) for group in groups[::step]]
+        written = [write_finding(each) for each in found if each is not None]
+        return written[::step] if len(written) == len(groups) else None
 
-        fork = _Fork(name, limits, pipes[0])
-        if fork.pid == 0:
-            fork.answer(work, pipes)
-        text, complaint = fork.listened()
-        if complaint is not None or not text.startswith(b"[") or text != (answers or [text])[0]:
+    answers = set()
+    for step in (1, -1):
+        text, _ = _forked(name, limits, pipes, partial(work, step))
+        answers.add(text)
+        if len(answers) > 1 or not text.startswith(b"["):
             return b"null"
-        answers.append(text)
-    return answers[0]
+    return answers.pop()
 
 
 def _alone(
@@ -164,16 +159,23 @@ def _alone(
 ) -> bytes:
     """Return a fork's answer for one group, or why there is none."""
     (group,) = groups
-    fork = _Fork(name, limits, pipes[0])
-    if fork.pid == 0:
-        fork.answer(lambda: write_finding(call_all(name, function, group)), pipes)
-    text, complaint = fork.listened()
+    text, complaint = _forked(name, limits, pipes, lambda: write_finding(call_all(name, function, group)))
     try:
         parsed(text)
     except ValueError:
         if complaint is None:
             complaint = "ASSIGNOR_DIED", f"the process of {name} {NO_ANSWER}"
     return b"[%s]" % (text if complaint is None else dumped(write_finding(refused(*complaint))))
+
+
+def _forked(
+    name: str, limits: CustomLimits, pipes: tuple[int, int], work: Callable[[], Any]
+) -> tuple[bytes, tuple[str, str] | None]:
+    """Return the line of a fork that does the work, or code and words if there is none."""
+    fork = _Fork(name, limits, pipes[0])
+    if fork.pid == 0:
+        fork.answer(work, pipes)
+    return fork.listened()
 
 
 class _Fork:
