@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from groupledger.answers.audit import SAME
 from groupledger.cli.output import Output, mark
 from groupledger.cli.runs import (
-    EQUAL,
     WORDS,
     explain_verdicts,
     print_accounts,
@@ -94,7 +94,7 @@ def test_the_words_are_about_verdicts_that_exist():
     known = {each.text for each in Verdict}
     assert known.issuperset(WORDS.keys() - {NOT_OF_3_7_1})
     assert any(each.startswith(NOT_OF_3_7_1) for each in known)
-    assert known.issuperset(EQUAL)
+    assert known.issuperset(SAME)
 
 
 SUMMARY = AssignSummary(

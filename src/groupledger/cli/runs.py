@@ -283,10 +283,6 @@ WORDS = {
 }
 """The verdicts in words for a person; those that `meaning` composes, by what they begin with."""
 
-EQUAL = {
-    *("exact", "equal-sets", "exact-older-topics", "exact-newer-topics", "exact-recorded-topics"),
-    "topic-unknown-to-leader",
-}
 UNLESS = ", unless bucket neighbours compete"
 CLASSES = ("used", "unused", "tombstones", "quarantined")
 SHOWN = (*CLASSES, "listings")
@@ -412,10 +408,12 @@ def print_verdicts(output: Output, groups: Sequence[GroupVerdicts]) -> None:
 
 def _equal(verdicts: Mapping[str, int]) -> str | None:
     """Return `10/10` and a mark: equal results among the comparable ones; a different valid answer is no error."""
+    from groupledger.answers.audit import SAME
+
     counts = Counter[str]()
     for name, number in verdicts.items():
         counts[_plain(name)] += number
-    equal, invalid = sum(counts[name] for name in EQUAL), counts["invalid"]
+    equal, invalid = sum(counts[name] for name in SAME), counts["invalid"]
     compared = equal + invalid + counts["valid-different"] + counts[NOT_OF_3_7_1]
     if not compared:
         return None
