@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,44 +44,30 @@ class ComparisonAsked:
 TO_COMPARE = "With --compare, --summary"
 
 
-def takes_comparison(command: Callable[..., Any]) -> Any:
-    """Add `--compare` and its related options; the command gets `comparison`, None if it is not requested."""
-
-    @click.option("--compare", metavar="VARIANTS", help="Costs of a script under range,cooperative-sticky,consumer.")
-    @click.option("--summary", is_flag=True, help="One line per script: its costs.")
-    @click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
-    @click.option("--from-ms", type=click.IntRange(0), default=0, help=f"{TO_COMPARE}: count events from this time on.")
-    @takes("html")
-    @functools.wraps(command)
-    def run(
-        output: Output,
-        *,
-        html: Path | None,
-        compare: str | None,
-        summary: bool,
-        difference: bool,
-        from_ms: int,
-        **options: Any,
-    ) -> Any:
-        if difference and (compare is None or compare.count(",") != 1):
-            raise click.UsageError("--difference is that of two variants: --compare range,cooperative-sticky.")
-        if compare is not None and summary:
-            raise click.UsageError(
-                "--summary tells scripts as they are written: --compare as-written,range tells more."
-            )
-        if compare is None and not summary:
-            alone = "--from-ms" if from_ms else "--html" if html else None
-            if alone is not None:
-                raise click.UsageError(f"{alone} goes with --compare and --summary.")
-            return command(output, comparison=None, **options)
-        asked = ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, html, output)
-        beside = ("table", "listener", "metrics")
-        other = next((name for name in beside if options[name]), None)
-        if other is not None:
-            raise click.UsageError(f"--{other} goes without --compare and --summary.")
-        return command(output, comparison=asked, **options)
-
-    return run
+def comparison_asked(
+    output: Output,
+    compare: str | None,
+    html: Path | None,
+    from_ms: int,
+    *,
+    summary: bool,
+    difference: bool,
+    beside: Mapping[str, object],
+) -> ComparisonAsked | None:
+    """Return what is to be compared; None if nothing is. `beside`: options that go without a comparison."""
+    if difference and (compare is None or compare.count(",") != 1):
+        raise click.UsageError("--difference is that of two variants: --compare range,cooperative-sticky.")
+    if compare is not None and summary:
+        raise click.UsageError("--summary tells scripts as they are written: --compare as-written,range tells more.")
+    if compare is None and not summary:
+        alone = "--from-ms" if from_ms else "--html" if html else None
+        if alone is not None:
+            raise click.UsageError(f"{alone} goes with --compare and --summary.")
+        return None
+    other = next((name for name, given in beside.items() if given), None)
+    if other is not None:
+        raise click.UsageError(f"--{other} goes without --compare and --summary.")
+    return ComparisonAsked(compare or AS_WRITTEN, summary, difference, from_ms, html, output)
 
 
 def compare_scripts(files: Iterable[ScriptLines], asked: ComparisonAsked, custom: Mapping[str, CustomAssignor]) -> None:
@@ -238,8 +223,11 @@ DOUBLE_OWNERS = '"double_owners": [{'
 @click.option("--metrics", is_flag=True, help="KIP-429's client metrics of each member and of the group.")
 @click.option("--from-ledger", metavar="GROUP", help="Scripts go on where this recorded group stands.")
 @takes("cluster", "ledger", "json", "wide")
-@takes_comparison
-@takes("custom")
+@click.option("--compare", metavar="VARIANTS", help="Costs of a script under range,cooperative-sticky,consumer.")
+@click.option("--summary", is_flag=True, help="One line per script: its costs.")
+@click.option("--difference", is_flag=True, help="With --compare A,B: by event, what B costs more than A.")
+@click.option("--from-ms", type=click.IntRange(0), default=0, help=f"{TO_COMPARE}: count events from this time on.")
+@takes("html", "custom")
 def simulate(
     output: Output,
     *,
@@ -250,9 +238,13 @@ def simulate(
     from_ledger: str | None,
     cluster: str | None,
     opened: Callable[..., Job],
+    compare: str | None,
+    summary: bool,
+    difference: bool,
+    from_ms: int,
+    html: Path | None,
     custom: tuple[str, ...],
     limits: CustomLimits,
-    comparison: ComparisonAsked | None,
 ) -> None:
     """Read scripts from SCRIPTS (default: stdin), write one result per line.
 
@@ -275,6 +267,8 @@ def simulate(
     \b
     groupledger simulate restart.yaml --compare range,range+static,consumer
     """
+    beside = {"table": table, "listener": listener, "metrics": metrics}
+    comparison = comparison_asked(output, compare, html, from_ms, summary=summary, difference=difference, beside=beside)
     if output.as_json and comparison is None:
         raise click.UsageError("--json goes with --compare and --summary; scripts alone give JSON lines as they are.")
     if from_ledger is None and was_given("cluster", "ledger"):
