@@ -35,7 +35,7 @@ OPEN = ""
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """A dataclass of another module than those of `answers`, by its path; some of its properties are printed, too.
+    """A dataclass by its path, as those of other modules than `answers` are named; some properties are printed, too.
 
     `several`: a list of them.
     """
@@ -43,6 +43,11 @@ class Printed:
     path: str
     properties: tuple[str, ...] = ()
     several: bool = False
+
+    @property
+    def kind(self) -> Any:
+        """Return the dataclass."""
+        return pkgutil.resolve_name(f"groupledger.{self.path}")
 
 
 def closed(**properties: Any) -> Schema:
@@ -66,6 +71,7 @@ _LISTING = closed(total=NUMBER, rows=_ROWS)
 _HISTORY: Schema = {"patternProperties": {"^history of ": _LISTING}, "additionalProperties": False}
 _VIEWS = _list(closed(view=TEXT, comment=TEXT))
 _PAGES = {SPREAD: Printed("report.html.written.WrittenReport")}
+_REPLAYED = Printed("answers.replayed.Replayed")
 _SECONDS = _map({"type": "number"})
 _INGESTED: dict[str, Any] = {
     "run_id": TEXT,
@@ -154,7 +160,7 @@ FORMS: dict[str, tuple[dict[str, Any], ...]] = {
     "ingest": ({**_OF_A_RUN, **_INGESTED}, {**_OF_A_RUN, **_NOTHING_NEW}),
     "assign": ({**_OF_A_RUN, SPREAD: Printed("pipeline.assign.AssignSummary")},),
     "callbacks": ({SPREAD: Printed("pipeline.call_tables.CallsSummary")},),
-    "replay": ({SPREAD: "Replayed"}, {"run_id": TEXT, SPREAD: "Replayed"}),
+    "replay": ({SPREAD: _REPLAYED}, {"run_id": TEXT, SPREAD: _REPLAYED}),
     "rehearse": ({"calls": NUMBER, "commits": NUMBER, "did": _map(NUMBER), "errors": _list(_JOURNAL_ENTRY)},),
     "verify": ({**_status("done", "different"), SPREAD: Printed("pipeline.rebuild.Verification")},),
     "doctor": ({**_status("done", "failed"), "checks": Printed("pipeline.doctor.Check", several=True)},),
@@ -224,8 +230,7 @@ def _keys(form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:
         if key == OPEN:
             open_keys = {**value, "minProperties": len(properties) + 1}
         elif key == SPREAD:
-            kind = _printed_class(value)
-            properties |= _fields(kind, value.properties if isinstance(value, Printed) else (), definitions)
+            properties |= _fields(value.kind, value.properties, definitions)
         else:
             properties[key] = _value(value, definitions)
     return {"type": "object", "properties": properties, "required": list(properties), **open_keys}
@@ -234,7 +239,7 @@ def _keys(form: Mapping[str, Any], definitions: dict[str, Schema]) -> Schema:
 def _value(value: Any, definitions: dict[str, Schema]) -> Schema:
     """Return the schema of what stands under a key of a form."""
     if isinstance(value, Printed):
-        one = _object(_printed_class(value), definitions, value.properties)
+        one = _object(value.kind, definitions, value.properties)
         return {"type": "array", "items": one} if value.several else one
     if isinstance(value, str):
         kind = _classes()[value]
@@ -249,13 +254,6 @@ def _ranking(name: str, kind: Any, definitions: dict[str, Schema]) -> Schema:
     form = closed(scope=scope, groups=_list(row), total=NUMBER, notes=_TEXTS)
     definitions[name] = {"description": kind.__metadata__[0], **form}
     return {"$ref": f"#/$defs/{name}"}
-
-
-def _printed_class(named: str | Printed) -> Any:
-    if isinstance(named, str):
-        return _classes()[named]
-    module, _, name = named.path.rpartition(".")
-    return getattr(import_module(f"groupledger.{module}"), name)
 
 
 @cache

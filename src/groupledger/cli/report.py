@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -50,8 +50,7 @@ class Report(NamedTuple):
 
     def ask(self, reader: Reader, asked: RequestedScope, limit: int, *more: object) -> Any:
         """Rank what was asked for."""
-        module, _, name = self.function.partition(".")
-        return getattr(import_module(f"groupledger.answers.{module}"), name)(reader, asked, limit, *more)
+        return resolve_name(f"groupledger.answers.{self.function}")(reader, asked, limit, *more)
 
 
 REPORTS = {
