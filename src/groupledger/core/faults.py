@@ -155,6 +155,8 @@ def _words(said: str) -> str:
 #
 # A name comes from configuration or a command, never from data.
 
+MODULE_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+"""The form of `module:name`."""
 CURRENT_FOLDER = ""
 """As `sys.path` names it, whatever folder that is."""
 RAISED = (Exception, SystemExit)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from groupledger.core.faults import RAISED, Fault, imported
+from groupledger.core.faults import MODULE_NAME, RAISED, Fault, imported
 from groupledger.listener.interface import Adapted, RebalanceListener
 
 NOT_FOUND = "LISTENER_NOT_FOUND"
 NOT_MADE = "LISTENER_NOT_MADE"
-_MODULE_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 REQUIRED = ("on_partitions_assigned", "on_partitions_revoked")
 CALLBACKS = (*REQUIRED, "on_partitions_lost")
 
@@ -23,7 +21,7 @@ def find_listener(name: str) -> Callable[[], RebalanceListener]:
     Raises Fault("LISTENER_NOT_FOUND"), which says what could not be imported or is missing; the function raises
     Fault("LISTENER_NOT_MADE") if the class cannot be called without arguments, or its callbacks not with theirs.
     """
-    if _MODULE_CLASS.fullmatch(name) is None:
+    if MODULE_NAME.fullmatch(name) is None:
         raise Fault(NOT_FOUND, f"listener is {name!r}; expected module:Class")
     kind = imported(name, NOT_FOUND, "a module on the Python path or in the current folder")
     if isinstance(kind, type) and issubclass(kind, RebalanceListener):

@@ -5,14 +5,13 @@ Names come from configuration or code, never from data: a record that names `os:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from groupledger.core.custom.custom_group import DEFAULT, CustomLimits, Protocol
 from groupledger.core.custom.messages import Unusable
-from groupledger.core.faults import Fault
+from groupledger.core.faults import MODULE_NAME, Fault
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -26,7 +25,6 @@ SOLVED_ALONE = (
 """What other commands say of these: they would have to invent the bytes that members send
 (docs/guides/decide/solve-one-group.md)."""
 ON_THE_PATH = "a module on the Python path, here and in every Spark worker, or in the current folder"
-_MODULE_FUNCTION = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class CustomAssignor:
 
 def may_be_custom(name: str) -> bool:
     """Return whether a name has the form `module:function` or is an installed entry point; nothing is imported."""
-    return _MODULE_FUNCTION.fullmatch(name) is not None or len(_entry_points(name)) > 0
+    return MODULE_NAME.fullmatch(name) is not None or len(_entry_points(name)) > 0
 
 
 def find_all(names: Iterable[str], limits: CustomLimits = DEFAULT) -> dict[str, CustomAssignor]:
@@ -64,12 +62,12 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
     """
     from groupledger.core.custom import children  # most runs need no process of custom code
 
-    points = [] if _MODULE_FUNCTION.fullmatch(name) else _entry_points(name)
+    points = [] if MODULE_NAME.fullmatch(name) else _entry_points(name)
     source = points[0].value if points else name
     if len({point.value for point in points}) > 1:
         values = ", ".join(sorted({point.value for point in points}))
         raise Fault(NOT_FOUND, f"{name!r} is an entry point of {ENTRY_POINTS} twice: {values}; expected once")
-    if _MODULE_FUNCTION.fullmatch(source) is None:
+    if MODULE_NAME.fullmatch(source) is None:
         raise Fault(NOT_FOUND, f"assignor is {source!r}; expected module:function or an entry point of {ENTRY_POINTS}")
     try:
         said = children.describe(name, source, limits)
