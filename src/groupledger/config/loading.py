@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 import yaml
 
 from groupledger.config.settings import (
+    ASSIGNOR,
     CLUSTERS,
     JUDGED,
     KEYS_OF_KINDS,
@@ -26,7 +27,6 @@ from groupledger.config.settings import (
     ConfigFault,
     Rule,
     SourceSettings,
-    an_assignor,
     key,
     matching,
 )
@@ -395,7 +395,7 @@ class GridSettings:
     """Each assignor under each change, over the last state of every group."""
 
     assignors: tuple[str, ...] = key(
-        "Assignors to run on each group; recorded: the one that it has.", an_assignor(), ("recorded",)
+        "Assignors to run on each group; recorded: the one that it has.", ASSIGNOR, ("recorded",)
     )
     changes: tuple[ChangeSettings, ...] = key("What is changed, an entry a cell.", None, (ChangeSettings(),))
 

@@ -72,14 +72,6 @@ def one_of(*names: str) -> Rule:
     return Rule("one of " + ", ".join(names), lambda value: value in names, names)
 
 
-def an_assignor() -> Rule:
-    """Allow one of ours, or a custom one; the command that runs it checks whether it can be imported."""
-    own = "or module:function, or an entry point of groupledger.assignors"
-    words = f"one of {', '.join(ASSIGNORS)}; {own}; {SOLVED_ALONE}"
-    names = *ASSIGNORS, *BY_CLASS
-    return Rule(words, lambda value: value in ASSIGNORS or may_be_custom(value), names, called, "UNKNOWN_ASSIGNOR")
-
-
 def names_of(*names: str) -> Rule:
     """Allow names and values, with no other names than these."""
     return Rule(f"names and values; names: {', '.join(names)}", lambda name: name in names, names)
@@ -98,6 +90,14 @@ def matching(pattern: str, words: str) -> Rule:
 CLUSTER = matching(r"[A-Za-z0-9._-]{1,200}", "1 to 200 of A-Z a-z 0-9 . _ -")
 TRUTH = Rule("true or false", lambda value: isinstance(value, bool))
 NOT_EMPTY = Rule("a text that is not empty", lambda value: value.strip() != "")
+ASSIGNOR = Rule(
+    f"one of {', '.join(ASSIGNORS)}; or module:function, or an entry point of groupledger.assignors; {SOLVED_ALONE}",
+    lambda value: value in ASSIGNORS or may_be_custom(value),
+    (*ASSIGNORS, *BY_CLASS),
+    called,
+    "UNKNOWN_ASSIGNOR",
+)
+"""One of ours, or a custom one; the command that runs it checks whether it can be imported."""
 
 
 def key(doc: str, rule: Rule | None = None, default: Any = MISSING) -> Any:
@@ -230,14 +230,14 @@ class OverrideSettings:
     """Another assignor for some groups."""
 
     groups: str = key("Group ids, * for any text and ? for one character, such as payments-*.", NOT_EMPTY)
-    assignor: str = key("The assignor of these groups.", an_assignor())
+    assignor: str = key("The assignor of these groups.", ASSIGNOR)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignSettings:
     """What `assign` computes."""
 
-    assignor: str = key("The assignor to run; recorded: the one that each group used.", an_assignor(), "recorded")
+    assignor: str = key("The assignor to run; recorded: the one that each group used.", ASSIGNOR, "recorded")
     overrides: tuple[OverrideSettings, ...] = key("Other assignors by group; the first match applies.", None, ())
     scenario: str = key(
         "Name of the results; recorded is reserved: no assignor runs, and the step goes from held to recorded.",
