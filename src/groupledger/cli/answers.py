@@ -144,7 +144,7 @@ def print_rebalance(output: Output, answer: Rebalance, limit: int | None = None)
     output.title("computed")
     if not answer.results:
         output.line("nothing yet: run `groupledger assign`")
-    output.rows(list(map(_cells, answer.results)), wide=output.wide or room() is None)
+    output.rows(map(_cells, answer.results), wide=output.wide or room() is None)
     for result in answer.results:
         if result.attribution != NOT_COMPARED:
             said = in_words(result.attribution, result.attributed_to, answer.leader_writes)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groupledger.answers.spoken import NOBODY, OF_PAIRS, cause_lines, numbered, pairs, spans
 from groupledger.cli.options import Job, moment, takes
 from groupledger.cli.output import Output
 from groupledger.core.moments import Bound, iso
@@ -75,7 +76,6 @@ def explain(
 def print_explanation(output: Output, answer: Explanation, at: datetime | None = None) -> None:
     """Print it for a person: cause, moves, unowned partitions, how it settled. `at`: the time that was asked for."""
     from groupledger.answers.queries import CLASSIC
-    from groupledger.answers.spoken import numbered
 
     state = answer.rebalance
     output.title(state.title)
@@ -119,8 +119,6 @@ def print_explanation(output: Output, answer: Explanation, at: datetime | None =
 
 def _print_causes(output: Output, answer: Explanation) -> None:
     """Print the causes, and a change of the leader that none of them names."""
-    from groupledger.answers.spoken import cause_lines
-
     for line in cause_lines(answer.causes):
         output.line(line)
     change = answer.leader_change
@@ -130,8 +128,6 @@ def _print_causes(output: Output, answer: Explanation) -> None:
 
 def _print_unowned(output: Output, answer: Explanation) -> None:
     """Print one line for all partitions without an owner from one moment to another."""
-    from groupledger.answers.spoken import spans
-
     together: dict[tuple[datetime | None, datetime | None], list[tuple[str, int]]] = {}
     for each in answer.unowned:
         together.setdefault((each.since, each.until), []).append((each.topic, each.partition))
@@ -151,7 +147,6 @@ def _print_unowned(output: Output, answer: Explanation) -> None:
 def _print_moves(output: Output, answer: Explanation) -> None:
     """Print one line per pair of members between which partitions moved."""
     from groupledger.answers.audit import SAME
-    from groupledger.answers.spoken import NOBODY, OF_PAIRS, pairs, spans
     from groupledger.cli.answers import least
 
     found = pairs(answer.moved)

@@ -135,7 +135,7 @@ def print_group(output: Output, answer: Timeline) -> None:
             Column("records", WIDE): each.records,
         }
 
-    output.rows(list(map(cells, answer.entries, times)))
+    output.rows(map(cells, answer.entries, times))
     output.left_off(answer.left_off, "older")
     output.notes(answer.notes)
 
@@ -169,7 +169,7 @@ def print_partition(output: Output, answer: PartitionTimeline) -> None:
             topic: span.topic_id,
         }
 
-    output.rows(list(map(cells, answer.spans)))
+    output.rows(map(cells, answer.spans))
     output.left_off(answer.left_off, "older")
     output.notes(answer.notes)
 
@@ -337,7 +337,7 @@ def print_members(
             Column("instance", 1, 12): each.group_instance_id,
         }
 
-    output.rows(list(map(cells, changed[:limit])))
+    output.rows(map(cells, changed[:limit]))
     output.left_off(len(changed) - limit)
     same = len(members) - len(changed)
     if same:

@@ -126,7 +126,7 @@ def print_readiness(output: Output, answer: ReadinessReport) -> None:
         output.line(", ".join(f"{number:,} {state}" for state, number in answer.counts.items() if number))
         output.line("uniform, range: how many partitions would go to another member under it")
         output.line()
-    output.rows(list(map(_cells, answer.groups)))
+    output.rows(map(_cells, answer.groups))
     for each in answer.groups:
         _print_group(output, each)
     if answer.total > len(answer.groups):
@@ -267,7 +267,7 @@ def _print_lines(output: Output, lines: Sequence[Sequence[HandOver]]) -> None:
             Column("recorded in", WIDE): first.snapshot_id,
         }
 
-    output.rows(list(map(cells, lines, times)))
+    output.rows(map(cells, lines, times))
 
 
 def _lines(found: Iterable[HandOver]) -> list[list[HandOver]]:

@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from groupledger.cli.exits import JVM_OUTPUT, LEDGER, hide_secrets
 from groupledger.cli.output import Output, say
 from groupledger.core.custom.custom_group import MEMORY_MB, SECONDS, CustomLimits
+from groupledger.core.faults import Fault
 from groupledger.core.moments import Bound, bound
 from groupledger.core.rebalance.registry import called
 from groupledger.core.secrets import without_secrets
@@ -214,7 +215,6 @@ class Job:
         """Open a ledger on an object store with delta-rs; None, and a line on stderr with the reason, if it cannot."""
         from groupledger.answers.reader import LedgerReader, store_settings
         from groupledger.config.kafka_options import resolved
-        from groupledger.core.faults import Fault
 
         given = resolved(self.config.ledger.storage_options)
         settings = store_settings(location, self.config.spark.conf, given)

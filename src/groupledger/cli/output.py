@@ -23,6 +23,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from groupledger.answers.answer_columns import WIDE, Column
+from groupledger.answers.spoken import shortened_names
 from groupledger.core.moments import iso
 from groupledger.core.rebalance.findings import Severity
 from groupledger.core.secrets import without_values
@@ -80,8 +81,6 @@ class Output:
 
     def names(self, ids: Iterable[str], what: str = "member ids") -> dict[str, str]:
         """Return how each id is shown, and print the beginning that short ones lack."""
-        from groupledger.answers.spoken import shortened_names
-
         if self.wide:
             return self.short(ids)
         names, start = shortened_names(list(ids))
@@ -162,10 +161,10 @@ class Output:
             left_out = ", ".join(name for at, name in enumerate(names) if at not in fit)
             self.line(f"no room for: {left_out} ({more})")
 
-    def rows(self, rows: Sequence[Mapping[Column, object]], **how: Any) -> None:
+    def rows(self, rows: Iterable[Mapping[Column, object]], **how: Any) -> None:
         """Print as `fitted` does, if there are rows; each has its cells by column."""
-        if rows:
-            self.fitted(list(rows[0]), [list(row.values()) for row in rows], **how)
+        if found := list(rows):
+            self.fitted(list(found[0]), [list(row.values()) for row in found], **how)
 
     def _stacked(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print each cell on a line with its column's name; a blank line between two rows."""

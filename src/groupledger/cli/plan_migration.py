@@ -166,7 +166,7 @@ def print_rehearsal(output: Output, rehearsal: MigrationRehearsal, group: Sequen
             f"{rehearsal.played} members were played, some of each kind: leader and rounds are those of that smaller"
             " group; what was found holds for all who are configured alike"
         )
-    output.rows(list(map(_cells, rehearsal.steps)), wide=not sys.stdout.isatty(), more="--json has all")
+    output.rows(map(_cells, rehearsal.steps), wide=not sys.stdout.isatty(), more="--json has all")
     output.title("Checklist")
     for line in _checklist(rehearsal, [each.member for each in group]):
         output.line(line)

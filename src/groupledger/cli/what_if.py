@@ -148,7 +148,7 @@ def _compute_grid(job: Job, file: Path, group: str | None, cluster: str | None, 
     with job.output.status("computing the grid"):
         answer = grid(spark, job.config, settings, groups=group, cluster=cluster, output=folder)
     job.output.title(f"{answer.groups:,} groups in {len(answer.cells):,} cells, sums over all groups")
-    job.output.rows(list(map(_cells, answer.cells)))
+    job.output.rows(map(_cells, answer.cells))
     if folder is not None:
         job.output.line(f"{answer.rows:,} rows, one a group and cell: {folder}")
     job.done(plain(answer))

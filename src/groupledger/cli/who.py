@@ -147,7 +147,7 @@ def print_ownership(output: Output, answer: OwnershipAt, limit: int) -> None:
             topic: each.topic_id,
         }
 
-    output.rows(list(map(cells, shown)), stacked=MOST_STACKED)
+    output.rows(map(cells, shown), stacked=MOST_STACKED)
     output.left_off(len(answer.holdings) - len(shown))
     if several:
         output.line()
@@ -203,7 +203,7 @@ def print_unowned(output: Output, answer: UnownedPartitions) -> None:
             Column("recorded in", 2): first.snapshot_id,
         }
 
-    output.rows(list(map(cells, _together(answer.partitions))), stacked=MOST_STACKED)
+    output.rows(map(cells, _together(answer.partitions)), stacked=MOST_STACKED)
     output.left_off(answer.left_off)
     output.notes(answer.notes)
 
