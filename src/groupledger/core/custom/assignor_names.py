@@ -5,11 +5,11 @@ Names come from configuration or code, never from data: a record that names `os:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from groupledger.core.custom.custom_group import DEFAULT, CustomLimits, Protocol
+from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
+from groupledger.core.custom.custom_group import CustomAssignor as CustomAssignor
 from groupledger.core.custom.messages import Unusable
 from groupledger.core.faults import MODULE_NAME, Fault
 
@@ -25,24 +25,6 @@ SOLVED_ALONE = (
 """What other commands say of these: they would have to invent the bytes that members send
 (docs/guides/decide/solve-one-group.md)."""
 ON_THE_PATH = "a module on the Python path, here and in every Spark worker, or in the current folder"
-
-
-@dataclass(frozen=True, slots=True)
-class CustomAssignor:
-    """A custom assignor, under the name it was requested by. It can be pickled: it names its code."""
-
-    name: str
-    function: Callable[..., Any] | None  # runs in this process; None: `source` runs in a process of its own
-    supported_protocols: frozenset[Protocol]
-    protocol_name: str | None  # the name by which members join; None: no record is of this assignor
-    source: str = ""  # module:function
-    digest: str = ""  # of the module's source
-    limits: CustomLimits = DEFAULT
-
-    @property
-    def cooperative(self) -> bool:
-        """Return whether members keep what they own while they rejoin."""
-        return Protocol.COOPERATIVE in self.supported_protocols
 
 
 def may_be_custom(name: str) -> bool:
@@ -70,10 +52,9 @@ def find(name: str, limits: CustomLimits = DEFAULT) -> CustomAssignor:
     if MODULE_NAME.fullmatch(source) is None:
         raise Fault(NOT_FOUND, f"assignor is {source!r}; expected module:function or an entry point of {ENTRY_POINTS}")
     try:
-        said = children.describe(name, source, limits)
+        return children.described(CustomAssignor(name, None, frozenset(), None, source, limits=limits))
     except Unusable as error:
         raise Fault(NOT_FOUND, f"{error}; expected {ON_THE_PATH}") from error
-    return CustomAssignor(name, None, frozenset(said.protocols), said.name, source, said.digest, limits)
 
 
 def by_every_name(found: Mapping[str, CustomAssignor], ours: Collection[str]) -> dict[str, CustomAssignor]:

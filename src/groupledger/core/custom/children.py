@@ -18,10 +18,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 from groupledger.core.custom import messages
-from groupledger.core.custom.custom_group import CustomLimits, Group, Protocol
+from groupledger.core.custom.custom_group import CustomAssignor, Group, Protocol
 from groupledger.core.custom.messages import (
     READ,
     Finding,
@@ -60,20 +61,13 @@ class Hung(Gone):
     """No answer in time, long after the process's own time limit should have ended it."""
 
 
-class Described(NamedTuple):
-    """What a function declares about itself, and the SHA-256 of its module's source."""
-
-    protocols: tuple[Protocol, ...]
-    name: str | None
-    digest: str
-
-
 class Child:
     """One process with one assignor in it. Raises Gone if it does not answer, Unusable if its import fails."""
 
-    def __init__(self, name: str, source: str, limits: CustomLimits, *, digest: bool = False) -> None:
+    def __init__(self, custom: CustomAssignor, *, digest: bool = False) -> None:
         """`digest`: whether the digest of the module's source is wanted, too."""
-        self.limits = limits
+        self.limits = limits = custom.limits
+        self.started_by = os.getpid()  # a fork of that process has children of its own
         self.unsent, self.received, self.errors = bytearray(), bytearray(), bytearray()
         theirs, self.requests = os.pipe()
         self.answers, ours = os.pipe()
@@ -100,10 +94,10 @@ class Child:
         self.stderr = self.process.stderr.fileno()
         for each in (self.requests, self.answers, self.stderr):
             os.set_blocking(each, False)
-        own = {"name": name, "source": source, "digest": digest}
+        own = {"name": custom.name, "source": custom.source, "digest": digest}
         try:
             nonce = self._send(own | {"seconds": limits.seconds, "memory_mb": limits.memory_mb})
-            self.described = _described(self._receive(nonce, START_SECONDS), source)
+            self.described = _described(self._receive(nonce, START_SECONDS), custom)
         except BaseException:
             self.close()
             raise
@@ -198,7 +192,8 @@ class Child:
         os.close(self.answers)
 
 
-def _described(answer: dict[str, Any], source: str) -> Described:
+def _described(answer: dict[str, Any], custom: CustomAssignor) -> CustomAssignor:
+    """Return the assignor with what its function declares about itself, and the SHA-256 of its module's source."""
     fault: Any = answer.get("fault")
     said: Any = answer.get("described")
     if type(fault) is str:
@@ -206,63 +201,57 @@ def _described(answer: dict[str, Any], source: str) -> Described:
     try:
         protocols, name, digest = (said[each] for each in ("protocols", "name", "digest"))
         if not all(type(each) is str for each in (*protocols, digest)) or type(name) not in (str, type(None)):
-            raise TypeError(source)
-        return Described(tuple(Protocol(each) for each in protocols), name, digest)
+            raise TypeError(custom.source)
+        supported = frozenset(Protocol(each) for each in protocols)
+        return replace(custom, supported_protocols=supported, protocol_name=name, digest=digest)
     except (TypeError, KeyError, ValueError) as error:
-        raise Gone(f"said something else of {source} than was asked") from error
+        raise Gone(f"said something else of {custom.source} than was asked") from error
 
 
-class _Key(NamedTuple):
-    process: int  # this process's id: a fork of it has children of its own
-    name: str
-    source: str
-    digest: str
-    limits: CustomLimits
-
-
-_known: dict[str, tuple[_Key, Child]] = {}
+_known: dict[str, tuple[CustomAssignor, Child]] = {}
 _lock = threading.RLock()
 
 
-def describe(name: str, source: str, limits: CustomLimits) -> Described:
-    """Return what the function of `module:function` declares, using a process that ends afterwards. Raises Unusable."""
+def described(custom: CustomAssignor) -> CustomAssignor:
+    """Return it with what its function declares, using a process that ends afterwards. Raises Unusable."""
     try:
-        child = Child(name, source, limits, digest=True)
+        child = Child(custom, digest=True)
     except Gone as gone:
-        raise Unusable(f"cannot import {source}: its process {gone}") from gone
+        raise Unusable(f"cannot import {custom.source}: its process {gone}") from gone
     child.close()
     return child.described
 
 
-def ask_all(name: str, source: str, digest: str, limits: CustomLimits, groups: Sequence[Group]) -> list[Finding]:
+def ask_all(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
     """Return the assignor's findings for each group, or how its process failed."""
-    key = _Key(os.getpid(), name, source, digest, limits)
     found: list[Finding | None] = []
     with _lock:
-        for some in _asked(key, list(_batches(groups))):
+        for some in _asked(custom, list(_batches(groups))):
             found += some
         for last in (False, True):  # a process that ends may have been asked about another group before
             left = [at for at, each in enumerate(found) if each is None]
-            for at, (each,) in zip(left, _asked(key, [[groups[at]] for at in left], last=last), strict=True):
+            for at, (each,) in zip(left, _asked(custom, [[groups[at]] for at in left], last=last), strict=True):
                 found[at] = each
     return [each for each in found if each is not None]
 
 
-def _asked(key: _Key, batches: Sequence[Sequence[Group]], *, last: bool = False) -> list[list[Finding | None]]:
+def _asked(
+    custom: CustomAssignor, batches: Sequence[Sequence[Group]], *, last: bool = False
+) -> list[list[Finding | None]]:
     """Return the findings of each batch's groups; None for those without an answer, which the `last` time is one."""
     found: list[list[Finding | None]] = []
     while len(found) < len(batches):
         try:
-            for some in _child(key).ask_each(batches[len(found) :]):
+            for some in _child(custom).ask_each(batches[len(found) :]):
                 found.append([None] * len(batches[len(found)]) if some is None else [*some])
         except Unusable as error:
             found += [[refused("ASSIGNOR_NOT_FOUND", str(error))] * len(batch) for batch in batches[len(found) :]]
         except Hung as hung:
-            lost = _lost(key, "ASSIGNOR_TIMED_OUT", hung)
+            lost = _lost(custom, "ASSIGNOR_TIMED_OUT", hung)
             batch = batches[len(found)]
             found.append([lost] if len(batch) == 1 else [None] * len(batch))
         except Gone as gone:
-            lost = _lost(key, "ASSIGNOR_DIED", gone)
+            lost = _lost(custom, "ASSIGNOR_DIED", gone)
             found.append([lost if last else None] * len(batches[len(found)]))
     return found
 
@@ -282,25 +271,25 @@ def _batches(groups: Sequence[Group]) -> Iterator[list[Group]]:
         yield batch
 
 
-def _lost(key: _Key, code: str, gone: Gone) -> Finding:
+def _lost(custom: CustomAssignor, code: str, gone: Gone) -> Finding:
     """Report how the process failed, and end it."""
-    forget(key.name)
-    return refused(code, f"the process of {key.name} {gone}; expected an answer for any group")
+    forget(custom.name)
+    return refused(code, f"the process of {custom.name} {gone}; expected an answer for any group")
 
 
-def _child(key: _Key) -> Child:
-    if (kept := _known.get(key.name)) and kept[0] == key:
-        return kept[1]
-    forget(key.name)
-    child = Child(key.name, key.source, key.limits)
-    _known[key.name] = key, child
+def _child(custom: CustomAssignor) -> Child:
+    of, child = _known.get(custom.name, (None, None))
+    if child is None or of != custom or child.started_by != os.getpid():
+        forget(custom.name)
+        child = Child(custom)
+        _known[custom.name] = custom, child
     return child
 
 
 def forget(name: str) -> None:
     """End the process of an assignor, if it has one; after a fork, the parent's process is not ours to end."""
-    key, child = _known.pop(name, (None, None))
-    if child is not None and key is not None and key.process == os.getpid():
+    _, child = _known.pop(name, (None, None))
+    if child is not None and child.started_by == os.getpid():
         child.close()
 
 

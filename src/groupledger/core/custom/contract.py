@@ -48,7 +48,7 @@ def _heard(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
         return [call_all(custom.name, custom.function, group) for group in groups]
     from groupledger.core.custom import children  # most runs need no process of custom code
 
-    return children.ask_all(custom.name, custom.source, custom.digest, custom.limits, groups)
+    return children.ask_all(custom, groups)
 
 
 def _judged(custom: CustomAssignor, group: Group, found: Finding) -> Finding:

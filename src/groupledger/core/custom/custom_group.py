@@ -17,7 +17,7 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -183,3 +183,21 @@ class CustomLimits:
 
 
 DEFAULT = CustomLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class CustomAssignor:
+    """A custom assignor, under the name it was requested by. It can be pickled: it names its code."""
+
+    name: str
+    function: Callable[..., Any] | None  # runs in this process; None: `source` runs in a process of its own
+    supported_protocols: frozenset[Protocol]
+    protocol_name: str | None  # the name by which members join; None: no record is of this assignor
+    source: str = ""  # module:function
+    digest: str = ""  # of the module's source
+    limits: CustomLimits = DEFAULT
+
+    @property
+    def cooperative(self) -> bool:
+        """Return whether members keep what they own while they rejoin."""
+        return Protocol.COOPERATIVE in self.supported_protocols
