@@ -84,18 +84,11 @@ def _write_member(member: Member) -> list[Any]:
 
 def read_group(message: dict[str, Any]) -> Group:
     """Read a group written by `write_group`."""
-    return Group(tuple(_read_member(*each) for each in message["members"]), message["topics"])
+    return Group(tuple(map(_read_member, message["members"])), message["topics"])
 
 
-def _read_member(
-    member_id: str,
-    topics: list[str],
-    owned: list[tuple[str, int]],
-    generation: int | None,
-    instance: str | None,
-    rack: str | None,
-    data: str | None,
-) -> Member:
+def _read_member(written: list[Any]) -> Member:
+    member_id, topics, owned, generation, instance, rack, data = written
     partitions = tuple(TopicPartition(*each) for each in owned)
     user_data = None if data is None else b64decode(data)
     return Member(member_id, tuple(topics), partitions, generation, instance, rack, user_data)
