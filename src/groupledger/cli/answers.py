@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from groupledger.answers.answer_columns import Column, table
 from groupledger.answers.explanation import MemberMove, Rebalance, Result
 from groupledger.answers.scope import NO_RECORD
-from groupledger.answers.spoken import numbered
 from groupledger.cli.output import Output, plain, room
 from groupledger.core.moments import clock, iso
 from groupledger.core.rebalance.findings import audited
@@ -179,8 +178,7 @@ def _print_members(output: Output, members: Sequence[MemberMove], limit: int | N
     short = output.names(move.member_id for move in shown)
     states = {each.member_id: " (away)" * each.is_away if each.stays else " (gone)" for each in shown}
     output.table(*table(MemberMove, shown, {name: short[name] + state for name, state in states.items()}))
-    if len(shown) < len(members):
-        output.line(f"... and {numbered(len(members) - len(shown), 'more member')} (--limit)")
+    output.left_off(len(members) - len(shown), "more members")
 
 
 def least(result: Result) -> int | str | None:

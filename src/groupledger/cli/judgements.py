@@ -131,7 +131,7 @@ def print_readiness(output: Output, answer: ReadinessReport) -> None:
         _print_group(output, each)
     if answer.total > len(answer.groups):
         output.line()
-        output.line(f"... and {answer.total - len(answer.groups):,} more (--limit)")
+        output.left_off(answer.total - len(answer.groups))
     _print_codes(output, answer)
     for note in answer.notes:
         output.line()
