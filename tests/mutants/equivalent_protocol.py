@@ -152,9 +152,9 @@ PROTOCOL: dict[Key, str] = {
     ): "a number that is only asked whether it is still the same",
     Key(
         "protocol/rounds.py",
-        "joining = tuple(each.name for each in self.processes.values() if each.joins)",
-        "each.joins",
-        "(not each.joins)",
+        "joining = tuple(each.name for each in self.processes.values() if each.must_rejoin)",
+        "each.must_rejoin",
+        "(not each.must_rejoin)",
     ): "compared with itself alone: those who do not join tell as much as those who do",
     Key("listener/rehearsal.py", "del process  # a new process has a new member id", "del process", "pass"): (
         "an argument that is not used"
@@ -206,7 +206,6 @@ PROTOCOL: dict[Key, str] = {
     Key(
         "protocol/timed/timed_play.py", "break", "break", "continue"
     ): "the loop ends at its next turn, for the failure",
-    Key("protocol/rounds.py", "round_started_ms: int = 0", "0", "1"): "set when a round begins",
     Key("protocol/simulated_group.py", "number: int = 1", "1", "2"): "a default that every caller sets",
     Key(
         "listener/confluent.py", "del timeout  # librdkafka has no timeout of its own here", "del timeout", "pass"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,12 +15,12 @@ from groupledger.core.arrays.java_orders import hash_texts, map_order
 from groupledger.core.arrays.kernels import run
 from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.consumer import (
     Call,
     Callback,
     Consumer,
+    Error,
     PartitionCounts,
     Reaction,
     Seat,
@@ -81,14 +81,13 @@ class Coordinator:
         """Continue the numbering of processes from another coordinator of the group."""
         self._ids = other._ids
 
-    def require_common_assignor(self, process: str, assignors: tuple[str, ...]) -> None:
-        """Raise Fault("INCONSISTENT_GROUP_PROTOCOL") where a newcomer has no assignor that all others have."""
+    def refuses(self, process: str, assignors: tuple[str, ...]) -> str | None:
+        """Return why a newcomer is refused (INCONSISTENT_GROUP_PROTOCOL): it has no assignor that all others have."""
         others = [each.assignors for each in self.members.values() if each.process != process]
-        common = set(assignors).intersection(*map(set, others))
-        if not common:
-            listed = "; ".join(sorted({", ".join(each) for each in others}))
-            message = f"{process} lists {', '.join(assignors)}; expected one that all members list ({listed})"
-            raise Fault("INCONSISTENT_GROUP_PROTOCOL", message)
+        if set(assignors).intersection(*map(set, others)):
+            return None
+        listed = "; ".join(sorted({", ".join(each) for each in others}))
+        return f"{process} lists {', '.join(assignors)}; expected one that all members list ({listed})"
 
     def seat(self, member: Registered) -> None:
         """Take a JoinGroup: a new seat, or what a member says now; its seat keeps its place.
@@ -114,6 +113,20 @@ class Coordinator:
             self.changes += 1
         if self.leader == member_id:
             self.leader = next((each.member_id for each in self.members_in_join_order()), None)
+
+    def remove_absent(self, joined: Container[str]) -> list[str]:
+        """Remove dynamic members that have not joined, and return their ids; static ones keep what they last sent."""
+        members = self.members.items()
+        absent = [each for each, known in members if each not in joined and known.group_instance_id is None]
+        for member_id in absent:
+            self.remove(member_id)
+        return absent
+
+    def error_for(self, member_id: str | None, generation: int | None) -> Error | None:
+        """Return how one is answered that is no member, or not of this generation; None: it is."""
+        if member_id not in self.members:
+            return Error.UNKNOWN_MEMBER_ID
+        return None if generation == self.generation else Error.ILLEGAL_GENERATION
 
     def static_seat(self, group_instance_id: str | None) -> Registered | None:
         """Return the seat of a static member by its instance id."""
@@ -177,9 +190,12 @@ NOBODY = Plan({}, {}, ThreeSets())
 
 @dataclass(slots=True, kw_only=True)
 class ClassicProcess(SimulatedProcess):
-    """One process and its consumer. `loses`: it never looks at its next assignment, and is silent from then on."""
+    """One process and its consumer. `must_rejoin`: it wants to join, or has to, for the first time too. `loses`: it
+    never looks at its next assignment, and is silent from then on.
+    """
 
     consumer: Consumer
+    must_rejoin: bool = True
     frozen: bool = False  # learns nothing of topics
     frozen_rounds: int = 0  # after which it does; 0: only at RefreshMetadata
     loses: bool = False
@@ -233,6 +249,10 @@ class ClassicGroup(SimulatedGroup[P]):
         """Return whether a process runs and is a member."""
         return process.runs and process.member_id in self.coordinator.members
 
+    def error_of(self, process: P) -> Error | None:
+        """Return how a process is answered that is no member, or not of this generation; None: it is."""
+        return self.coordinator.error_for(process.member_id, process.generation)
+
     def is_known(self, process: P) -> bool:
         """Return whether the group's metadata has the topics that a process subscribes to."""
         return True
@@ -267,6 +287,7 @@ class ClassicGroup(SimulatedGroup[P]):
     def take_recorded(self, process: P, seat: RecordedSeat) -> None:
         """Seat a member of the current generation: it holds what it was assigned, and nobody rebalances."""
         process.consumer, sent = c.take_recorded(process.consumer, seat, self.coordinator.generation)
+        process.must_rejoin = False
         self.coordinator.seat_recorded(process.registered(seat.member_id, sent), seat)
         if seat.leads:
             self.planned_view = process.consumer.view

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -31,39 +30,50 @@ if TYPE_CHECKING:
     from groupledger.core.protocol.consumer_group.coordinated_group import Process
 
 
-REFUSALS = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "GROUP_ID_NOT_FOUND"})
+def _play_round(group: RoundsGroup) -> Generator[Question, Plan, None]:
+    """One generation: all who talk join, their leader is asked, and all are answered.
+
+    Nobody is asked where nobody is left; the clock stands where the last member is done.
+    """
+    group.round, started_ms = len(group.rounds) + 1, group.clock_ms
+    joined = _join_all(group)
+    kept = {member_id: tuple(sorted(each.consumer.owned)) for member_id, each in joined.items()}
+    begun = group.new_round(group.round, started_ms, group.unowned(kept.values()))
+    plan, rows = NOBODY, list[MemberRound]()
+    if joined:
+        leader, seats = joined[group.coordinator.leader or ""], seats_of(group.coordinator)
+        group.made(leader, (assign_call(seats),), leader.consumer)
+        plan = yield group.question(leader, group.coordinator.assignor, seats)
+        answered = _answer_all(group, joined, plan)
+        for member_id, process in joined.items():
+            done = answered[member_id], process.must_rejoin
+            rows.append(member_round(process, member_id, plan, kept[member_id], done))
+    group.clock_ms = group.latest_ms()
+    group.rounds.append(ended(begun, rows, plan, group.clock_ms))
 
 
-def gather(group: RoundsGroup) -> Question | None:
-    """All who talk join, and the coordinator starts a generation; None where nobody is left to be asked.
+def _join_all(group: RoundsGroup) -> dict[str, RoundsProcess]:
+    """Let all who talk join, and start a generation of them; return them by member id.
 
     A dynamic member that did not join has lost its seat by the time-out; a static one keeps it, with what it last sent.
     """
-    group.round, group.round_started_ms = len(group.rounds) + 1, group.clock_ms
     group.ownership.begin_step()
     group.catch_up()
     for process in group.processes.values():
-        if process.talks:
+        if process.runs:
             group.commit(process)
             _send_join(group, process)
     joined = group.seated()
-    for member_id, member in list(group.coordinator.members.items()):
-        if member_id not in joined and member.group_instance_id is None:
-            group.coordinator.remove(member_id)
+    group.coordinator.remove_absent(joined)
     group.coordinator.start_generation(joined)
     group.set_clocks(group.latest_ms() + group.pace.round_ms)
-    if not joined:
-        _close(group, (), NOBODY, group.unowned([]))
-        return None
-    for process in group.processes.values():
-        process.heard_ms = group.clock_ms
+    if joined:
+        for process in group.processes.values():
+            process.heard_ms = group.clock_ms
     for member_id, process in joined.items():
         leads = member_id == group.coordinator.leader
         process.consumer = c.enter(process.consumer, member_id, group.coordinator.generation, leads)
-    leader = joined[group.coordinator.leader or ""]
-    seats = seats_of(group.coordinator)
-    group.made(leader, (assign_call(seats),), leader.consumer)
-    return group.question(leader, group.coordinator.assignor, seats)
+    return joined
 
 
 def _send_join(group: RoundsGroup, process: RoundsProcess) -> None:
@@ -81,12 +91,12 @@ def _send_join(group: RoundsGroup, process: RoundsProcess) -> None:
         elif seat is not None:
             group.coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
     process.consumer = replace(joining.consumer, member_id=member_id)
-    process.joins = False
+    process.must_rejoin = False
     group.coordinator.seat(process.registered(member_id, joining.subscription))
 
 
-def spread(group: RoundsGroup, plan: Plan) -> None:
-    """Answer SyncGroup to all, once the leader has assigned.
+def _answer_all(group: RoundsGroup, joined: dict[str, RoundsProcess], plan: Plan) -> dict[str, bool]:
+    """Answer SyncGroup to all, once the leader has assigned; return who got an answer.
 
     Who revokes something joins again, and who got no answer; so does the leader that gets metadata only then of a topic
     that it assigned without.
@@ -94,9 +104,6 @@ def spread(group: RoundsGroup, plan: Plan) -> None:
     group.set_clocks(group.latest_ms())
     group.ownership.begin_step(answering=True)
     group.catch_up()
-    joined = group.seated()
-    before = {member_id: tuple(sorted(each.consumer.owned)) for member_id, each in joined.items()}
-    unavailable = group.unowned(before.values())
     group.coordinator.given = plan.assigned
     answered = {member_id: _answer(group, process, member_id, plan) for member_id, process in joined.items()}
     if group.missing.assigned():
@@ -104,17 +111,13 @@ def spread(group: RoundsGroup, plan: Plan) -> None:
     for process in joined.values():
         if process.thaw():
             group.react(process, c.change_metadata(process.consumer, group.topics))
-    rows = tuple(
-        member_round(process, member_id, plan, before[member_id], (answered[member_id], process.joins))
-        for member_id, process in joined.items()
-    )
-    _close(group, rows, plan, unavailable)
+    return answered
 
 
 def _answer(group: RoundsGroup, process: RoundsProcess, member_id: str, plan: Plan) -> bool:
     answered = not process.misses_answer() and plan.failure is None
     if process.loses and answered:
-        process.loses = process.talks = False
+        process.loses = process.runs = False
         process.heard_ms = group.clock_ms
     elif answered:
         group.react(process, c.receive_assignment(process.consumer, plan.assigned.get(member_id, ())))
@@ -123,31 +126,16 @@ def _answer(group: RoundsGroup, process: RoundsProcess, member_id: str, plan: Pl
     return answered
 
 
-def _close(
-    group: RoundsGroup, members: tuple[MemberRound, ...], plan: Plan, unavailable: tuple[TopicPartition, ...]
-) -> None:
-    """Note the round; the clock stands where the last member is done."""
-    group.clock_ms = group.latest_ms()
-    begun = group.new_round(group.round, group.round_started_ms, unavailable)
-    group.rounds.append(ended(begun, members, plan, group.clock_ms))
-
-
 # A group in play: its processes, its coordinator, its topics, and the record of what they did.
 
 
 @dataclass(slots=True, kw_only=True)
 class RoundsProcess(ClassicProcess):
-    """One process and its consumer. `talks`: it has not ended, nor is it paused."""
+    """One process and its consumer. `runs`: it has not ended, nor is it paused."""
 
     clock_ms: int
-    talks: bool = True
-    joins: bool = True  # wants to, or has to
-    heard_ms: int = 0  # when heartbeats began; of one that does not talk, when the coordinator last heard of it
-
-    @property
-    def runs(self) -> bool:
-        """Whether it polls and heartbeats."""
-        return self.talks
+    runs: bool = True
+    heard_ms: int = 0  # when heartbeats began; of one that does not run, when the coordinator last heard of it
 
 
 @dataclass(slots=True, kw_only=True)
@@ -155,7 +143,7 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
     """Everything about one simulated group whose processes wait for one another."""
 
     round: int = 0  # in play; 0: none
-    round_started_ms: int = 0
+    cycle: Cycle | None = None  # since the last settlement
     missed: frozenset[TopicPartition] = NOTHING  # wanted when the last event had settled, and consumed by nobody
     orphaned_consumer_members: dict[str, Process] = field(
         default_factory=dict
@@ -163,11 +151,11 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
 
     def accepts(self, process: RoundsProcess) -> bool:
         """Return whether the coordinator takes a commit of a process: it is a member of this generation."""
-        return self.is_seated(process) and process.consumer.generation == self.coordinator.generation
+        return process.runs and self.error_of(process) is None
 
     def learn(self, process: RoundsProcess) -> None:
         """Let a process learn of the topics that there are."""
-        if process.talks and not process.frozen:
+        if process.runs and not process.frozen:
             self.react(process, c.change_metadata(process.consumer, self.topics))
 
     def time_of(self, process: RoundsProcess) -> int:
@@ -186,7 +174,7 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         if not self.coordinator.rebalancing:
             return False
         gone = (each.group_instance_id is None for each in self.coordinator.members.values())
-        return any(each.talks for each in self.processes.values()) or all(gone)
+        return any(each.runs for each in self.processes.values()) or all(gone)
 
     def react(self, process: RoundsProcess, reaction: Reaction) -> None:
         """Take what a consumer did: its calls, and whether it joins again."""
@@ -196,7 +184,7 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
 
     def must_join(self, process: RoundsProcess) -> None:
         """Let a member join, which starts a round of all."""
-        process.joins = True
+        process.must_rejoin = True
         self.coordinator.rebalancing = True
 
     def made(self, process: RoundsProcess, calls: Iterable[Call], consumer: Consumer) -> None:
@@ -210,27 +198,27 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
 
     def stop(self, process: RoundsProcess) -> None:
         """Stop a process: it consumes nothing, whatever it believes to own."""
-        if process.talks:
+        if process.runs:
             process.heard_ms = process.times.last_heartbeat_ms(process.heard_ms, process.clock_ms)
             process.stopped_ms = process.clock_ms
-        process.talks = False
+        process.runs = False
         self.ownership.give_up(process.name, process.consumer.owned, process.clock_ms)
 
     def end(self, process: RoundsProcess) -> None:
         """Stop a process for good."""
         self.stop(process)
-        process.alive = process.joins = False
+        process.alive = False
         self.ended[process.name] = process.settings_now
 
     def next_expiry(self) -> tuple[int, str] | None:
         """When the next session of one that does not talk ends, and whose; None: none does, or there are no times."""
-        silent = (each for each in self.processes.values() if not each.talks and self.times is not None)
+        silent = (each for each in self.processes.values() if not each.runs and self.times is not None)
         seated = (each for each in silent if each.member_id in self.coordinator.members)
         return min(((each.heard_ms + each.times.session_timeout_ms, each.name) for each in seated), default=None)
 
     def seated(self) -> dict[str, RoundsProcess]:
         """Return the processes that talk and have a seat, by member id."""
-        processes = ((each.consumer.member_id, each) for each in self.processes.values() if each.talks)
+        processes = ((each.consumer.member_id, each) for each in self.processes.values() if each.runs)
         return {member_id: each for member_id, each in processes if member_id in self.coordinator.members}
 
     def signature(self) -> object:
@@ -244,7 +232,7 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         known = sorted(date for date in dates if date is not None)
         rank: dict[int | None, int] = {date: at for at, date in enumerate(known)}
         seats = tuple((*who, rank.get(at), memory.partitions, rank.get(memory.generation)) for *who, at, memory in rows)
-        joining = tuple(each.name for each in self.processes.values() if each.joins)
+        joining = tuple(each.name for each in self.processes.values() if each.must_rejoin)
         missing = tuple(sorted(self.missing.rounds.items()))
         return self.coordinator.leader, self.coordinator.assignor, seats, joining, missing
 
@@ -265,58 +253,37 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         """
         self.set_clocks(max(self.clock_ms, event.at_ms))
         self.catch_up()
-        with self._step():
-            if not (isinstance(event, e.Crash | e.Resume) and event.member in self.orphaned_consumer_members):
-                ClassicGroup.apply(self, event)
-                return
+        self.ownership.begin_step()
+        if isinstance(event, e.Crash | e.Resume) and event.member in self.orphaned_consumer_members:
             del self.orphaned_consumer_members[event.member]
             if isinstance(event, e.Resume):
-                raise Fault("GROUP_ID_NOT_FOUND", f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends")
+                self.refused = f"GROUP_ID_NOT_FOUND: {event.member} finds a classic group, and ends"
+            return
+        ClassicGroup.apply(self, event)
+        self.clock_ms = self.latest_ms()
 
     def come_back(self) -> None:
-        """Start the process that is returning, if one is."""
-        settings, self.returning = self.returning, None
-        if settings is not None:
-            self.set_clocks(self.clock_ms)
-            with self._step():
-                self.join(settings)
-
-    @contextmanager
-    def _step(self) -> Iterator[None]:
-        """Begin a step; keep the reason if the coordinator refuses a member in it."""
+        """Start the process that is returning."""
+        self.set_clocks(self.clock_ms)
         self.ownership.begin_step()
-        try:
-            yield
-        except Fault as fault:
-            if fault.code not in REFUSALS:
-                raise
-            self.refused = fault.message
-        else:
-            self.clock_ms = self.latest_ms()
+        ClassicGroup.come_back(self)
+        self.clock_ms = self.latest_ms()
 
     def join(self, settings: e.Join) -> None:
         """Start a process, which subscribes; a static member takes its seat in a stable group without a rebalance."""
         self.require_new(settings.member)
-        e.require_topic_names(settings.topics)
         consumer = new_consumer(settings, self.topics, self.form, self.custom)
-        self.coordinator.require_common_assignor(settings.member, settings.assignors)
+        refused = self.coordinator.refuses(settings.member, settings.assignors)
+        if refused is not None:
+            self.refused = refused
+            return
         self.orphaned_consumer_members.pop(settings.member, None)
-        self.born[settings.member] += 1
-        process = RoundsProcess(
-            settings=replace(settings, seat=None),
-            consumer=consumer,
-            clock_ms=self.clock_ms,
-            number=self.born[settings.member],
-        )
+        process = RoundsProcess(settings=replace(settings, seat=None), consumer=consumer, clock_ms=self.clock_ms)
         self.begin(process)
-        old = self.processes.pop(settings.member, None)
-        if old is not None:
-            self.end(old)
-        self.processes[settings.member] = process
         if settings.seat is None:
             self._take_seat(process)
         else:
-            process.joins, process.heard_ms = False, self.clock_ms
+            process.heard_ms = self.clock_ms
             self.take_recorded(process, settings.seat)
 
     def _take_seat(self, process: RoundsProcess) -> None:
@@ -338,7 +305,7 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         member_id = coordinator.new_member_id(process.name)
         leads = coordinator.leader == seat.member_id
         coordinator.replace(seat.member_id, process.registered(member_id, joining.subscription))
-        process.joins, process.heard_ms = False, self.clock_ms
+        process.must_rejoin, process.heard_ms = False, self.clock_ms
         self.made(process, joining.calls, c.enter(joining.consumer, member_id, coordinator.generation, leads))
         self.react(process, c.receive_assignment(process.consumer, coordinator.given.get(member_id, ())))
         if self.undone(process, seat.subscription, leads):
@@ -366,7 +333,7 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
     def resume(self, name: str) -> None:
         """Let a process continue; its next heartbeat shows whether the group continued without it."""
         process = self.process_of(name)
-        process.talks = True
+        process.runs = True
         stood_ms = self.clock_ms - process.stopped_ms
         if self.times is not None and stood_ms >= process.times.rebalance_timeout_ms:
             if process.instance_id is None:
@@ -374,17 +341,15 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
             reaction = c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID)
             self.made(process, reaction.calls, reaction.consumer)
             self._take_seat(process)
-        elif process.consumer.member_id not in self.coordinator.members:
-            self.react(process, c.fall_out(process.consumer, c.Error.UNKNOWN_MEMBER_ID))
-        elif process.consumer.generation != self.coordinator.generation:
-            self.react(process, c.fall_out(process.consumer, c.Error.ILLEGAL_GENERATION))
+        elif (error := self.error_of(process)) is not None:
+            self.react(process, c.fall_out(process.consumer, error))
         self.ownership.take(process.name, process.consumer.owned, process.clock_ms)
         self.learn(process)
 
     def expire(self, name: str) -> None:
         """Take the seat of a process that is gone or paused away."""
         process = self.processes.get(name)
-        if process is None or process.talks:
+        if process is None or process.runs:
             raise Fault(e.BAD_EVENT, f"{name!r} cannot expire; expected a process that is gone or paused")
         self._unseat(process)
 
@@ -423,41 +388,38 @@ def settle(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan, Sett
     """One event, and rounds until nobody wants another."""
     group.apply(event)
     event_ms = max(group.settled_ms, event.at_ms)
-    cycle, failure = yield from play_rounds(group, event)
+    yield from play_rounds(group, event)
     if group.returning is not None:
         group.come_back()
-        if cycle is None and failure is None:
-            cycle, failure = yield from play_rounds(group, event)
-    return settlement(group, event, event_ms, cycle, failure)
+        if group.cycle is None and group.failure is None:
+            yield from play_rounds(group, event)
+    return settlement(group, event, event_ms)
 
 
-def play_rounds(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan, tuple[Cycle | None, str | None]]:
+def play_rounds(group: RoundsGroup, event: e.Event) -> Generator[Question, Plan, None]:
     """Play rounds until no member wants another, or until a cycle or a failure."""
     seen: dict[object, int] = {}
     while group.rebalancing and not event.together and len(group.rounds) < MOST_ROUNDS:
-        question = gather(group)
-        if question is not None:
-            spread(group, (yield question))
-        failure = group.rounds[-1].failure
-        if failure is not None:
-            return None, failure
+        yield from _play_round(group)
+        group.failure = group.rounds[-1].failure
+        if group.failure is not None:
+            return
         now = len(group.rounds)
         before = seen.setdefault(group.signature(), now)
         if group.rebalancing and before < now:
-            return Cycle(before, now), None
-    return None, None
+            group.cycle = Cycle(before, now)
+            return
+    if len(group.rounds) == MOST_ROUNDS and group.rebalancing:
+        group.failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
 
 
-def settlement(
-    group: RoundsGroup, event: e.Event, event_ms: int, cycle: Cycle | None, failure: str | None
-) -> Settlement:
+def settlement(group: RoundsGroup, event: e.Event, event_ms: int) -> Settlement:
     """Return how one event ended, and forget what led to it."""
-    if len(group.rounds) == MOST_ROUNDS and group.rebalancing and cycle is None and failure is None:
-        failure = f"not stable after {MOST_ROUNDS} rounds, and no two of them alike"
     rounds, group.rounds, group.round = tuple(group.rounds), [], 0
     group.catch_up()
     gaps = group.gaps(event_ms, group.wanted())
     timed = group.timed_end(gaps, rebalancing=group.rebalancing)
-    settled = group.settlement(event, waited_ms(gaps), timed, rounds=rounds, cycle=cycle, failure=failure)
+    settled = group.settlement(event, waited_ms(gaps), timed, rounds=rounds, cycle=group.cycle)
     group.settled_ms, group.missed = group.clock_ms, frozenset(settled.unowned)
+    group.cycle = group.failure = None
     return settled

@@ -30,7 +30,7 @@ from groupledger.core.protocol.consumer import (
     look,
     member_times,
 )
-from groupledger.core.protocol.events import BAD_EVENT, Event, Join, PlayedGroup
+from groupledger.core.protocol.events import BAD_EVENT, Event, Join, PlayedGroup, require_topic_names
 from groupledger.core.protocol.settlement import (
     Consumed,
     DoubleOwner,
@@ -453,6 +453,7 @@ class SimulatedProcess(ABC):
 
 def new_consumer(settings: Join, topics: PartitionCounts, form: Form, custom: Mapping[str, CustomAssignor]) -> Consumer:
     """Return the consumer of a classic process that starts; raise Fault: BAD_EVENT, UNKNOWN_ASSIGNOR."""
+    require_topic_names(settings.topics)
     if not settings.assignors:
         expected = "at least one, as Kafka's partition.assignment.strategy has it"
         raise Fault(BAD_EVENT, f"{settings.member!r} lists no assignor; expected {expected}")
@@ -560,8 +561,16 @@ class SimulatedGroup(PlayedGroup, Generic[P]):
             self.returning = settings
         return self.leave(process)
 
+    def come_back(self) -> None:
+        """Start the process that is returning."""
+        settings, self.returning = self.returning, None
+        if settings is not None:
+            self.join(settings)
+
     def begin(self, process: P) -> None:
-        """Give a process that starts its times and its application."""
+        """Take a process that starts for the one of its name, and give it its times and its application."""
+        self.born[process.name] += 1
+        process.number = self.born[process.name]
         process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
         process.polled_ms, accepts = self.now_ms, partial(self.accepts, process)
         if self.applications is not None:
@@ -571,6 +580,8 @@ class SimulatedGroup(PlayedGroup, Generic[P]):
         else:
             process.application = Application(self.pace.callback_ms)
         process.commits_next_ms = self.now_ms + self.commits_every_ms
+        self.processes.pop(process.name, None)  # the new one is the last of all
+        self.processes[process.name] = process
 
     def begin_recorded(self, process: P, assigned: Iterable[TopicPartition]) -> None:
         """Give a recorded member what it was assigned, and note that call before the first event."""

@@ -205,24 +205,23 @@ def _settle_event(stage: _ConvertibleGroup, event: e.Event, horizon: Horizon | N
         yield from pass_time(stage.consumer, event.at_ms)
         before = _leave_consumer_group(stage, event)
         if before is not None:
-            cycle, failure = yield from play_rounds(stage.classic, event)
-            first = settlement(stage.classic, event, stage.classic.settled_ms, cycle, failure)
+            yield from play_rounds(stage.classic, event)
+            first = settlement(stage.classic, event, stage.classic.settled_ms)
             first = replace(first, coordinated=before if before.heartbeats else None)
             return _merged(first, (yield from _settle(stage, event, horizon)))
     refused = _enter_consumer_group(stage, event)
     if refused is not None:
         stage.classic.refused = refused
-        return settlement(stage.classic, event, stage.classic.clock_ms, None, None)
+        return settlement(stage.classic, event, stage.classic.clock_ms)
     if stage.consumer is None:
         return (yield from settle_rounds(stage.classic, event))
     settled: Settlement = yield from settle(stage.consumer, event, horizon)
     if _leave_consumer_group(stage, event) is None or settled.coordinated is None:
         return settled
     settled = replace(settled, coordinated=replace(settled.coordinated, members=()))
-    cycle, failure = yield from play_rounds(stage.classic, event)
+    yield from play_rounds(stage.classic, event)
     returning, stage.classic.returning = stage.classic.returning, None
-    again = settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms), cycle, failure)
-    merged = _merged(settled, again)
+    merged = _merged(settled, settlement(stage.classic, event, max(stage.classic.settled_ms, event.at_ms)))
     if returning is None:
         return merged
     return _merged(
@@ -340,9 +339,9 @@ def to_consumer_group(
         _seat(converted, member, group, given, play.clock_ms)
     for process in group.processes.values():  # it learns of the change with its next heartbeat
         moved = Process(settings=process.settings, number=process.number, consumer=process.consumer)
-        moved.alive, moved.talks, moved.stopped_ms = process.alive, process.talks, process.stopped_ms
+        moved.alive, moved.talks, moved.stopped_ms = process.alive, process.runs, process.stopped_ms
         play.take_over(moved, process)
-        if process.talks:
+        if process.runs:
             play.send_next(moved)
     for stranger in group.orphaned_consumer_members.values():
         stranger.application.move(play, stranger, partial(play.accepts, stranger))
@@ -402,11 +401,16 @@ def to_classic_group(play: CoordinatedGroup, group: RoundsGroup) -> None:
 
 def _back(play: CoordinatedGroup, group: RoundsGroup, process: Process) -> RoundsProcess:
     back = RoundsProcess(
-        settings=process.settings, consumer=process.classic_consumer, clock_ms=play.clock_ms, number=process.number
+        settings=process.settings,
+        consumer=process.classic_consumer,
+        number=process.number,
+        alive=process.alive,
+        runs=process.talks,
+        clock_ms=play.clock_ms,
+        heard_ms=play.clock_ms,
+        stopped_ms=process.stopped_ms,
     )
-    back.alive, back.talks, back.joins = process.alive, process.talks, process.alive
     group.take_over(back, process)
-    back.heard_ms, back.stopped_ms = play.clock_ms, process.stopped_ms
     return back
 
 

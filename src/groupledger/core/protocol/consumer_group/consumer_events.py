@@ -36,12 +36,6 @@ from groupledger.core.protocol.topic_patterns import require_quick
 class PlayedConsumerGroup(CoordinatedGroup):
     """A group that its coordinator assigns, and what events do to it before the heartbeats that they lead to."""
 
-    def come_back(self) -> None:
-        """Start the process that is returning, if one is."""
-        settings, self.returning = self.returning, None
-        if settings is not None:
-            self.join(settings)
-
     def join(self, settings: e.Join) -> None:
         """Start a process, which subscribes and speaks to the coordinator at once, or once the group is classic."""
         if self.is_classic:  # since the process closed in whose place it starts
@@ -49,9 +43,7 @@ class PlayedConsumerGroup(CoordinatedGroup):
             return
         self.require_new(settings.member)
         e.require_topic_names(settings.topics)
-        self.processes.pop(settings.member, None)
-        self.born[settings.member] += 1
-        process = Process(settings=replace(settings, seat=None), number=self.born[settings.member])
+        process = Process(settings=replace(settings, seat=None))
         self.begin(process)
         if settings.seat is not None:
             self._go_on_as_recorded(process, settings.seat)

@@ -215,11 +215,6 @@ class CoordinatedGroup(SimulatedGroup[Process]):
     is_classic: bool = False
     _order: Iterator[int] = field(default_factory=count)
 
-    def begin(self, process: Process) -> None:
-        """Start a process."""
-        SimulatedGroup.begin(self, process)
-        self.processes[process.name] = process
-
     def take_over(self, process: Process, before: SimulatedProcess) -> None:
         """Continue a classic process in this group, which was a classic one (`before`: the process in that one)."""
         SimulatedGroup.take_over(self, process, before)

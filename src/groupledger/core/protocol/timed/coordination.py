@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 
 from groupledger.core.custom.custom_group import TopicPartition
-from groupledger.core.faults import Fault
 from groupledger.core.protocol.classic_group import Registered, seats_of
 from groupledger.core.protocol.consumer import Error, Subscription
 from groupledger.core.protocol.leader import Plan
@@ -47,14 +46,12 @@ def join(
 
 def _join_without_id(group: TimedGroup, process: TimedProcess, sent: Subscription, request: JoinRequest) -> None:
     """Without a member id: a dynamic member is given one first (KIP-394), a static one takes its seat."""
-    seat = group.coordinator.static_seat(process.instance_id)
-    try:
-        group.coordinator.require_common_assignor(process.name, process.settings.assignors)
-    except Fault as fault:
-        group.refused = fault.message
+    refused = group.coordinator.refuses(process.name, process.settings.assignors)
+    if refused is not None:
+        group.refused = refused
         group.answer(process, partial(group.end, process))
         return
-    member_id = group.coordinator.new_member_id(process.name)
+    seat, member_id = group.coordinator.static_seat(process.instance_id), group.coordinator.new_member_id(process.name)
     if seat is not None:
         _replace(group, process, member_id, seat, sent, request)
     elif process.instance_id is not None:
@@ -176,9 +173,8 @@ def _complete_if_all_joined(group: TimedGroup) -> None:
 def complete(group: TimedGroup) -> None:
     """End the join phase: remove dynamic members that have not joined, and answer the others."""
     call_off(group.join_due)
-    for member_id, member in list(group.coordinator.members.items()):
-        if member_id not in group.waiting and member.group_instance_id is None:
-            _unseat(group, member_id)
+    for member_id in group.coordinator.remove_absent(group.waiting):
+        _forget(group, member_id)
     if group.coordinator.members and not group.waiting:
         group.join_due = group.agenda.after(_rebalance_timeout_ms(group), partial(complete, group))
         return
@@ -206,10 +202,9 @@ def complete(group: TimedGroup) -> None:
 
 def sync(group: TimedGroup, process: TimedProcess, member_id: str, generation: int, plan: Plan | None) -> None:
     """SyncGroup arrives; the leader's has the plan, and answers all."""
-    if member_id not in group.coordinator.members:
-        _reply_sync(group, process, member_id, generation, partial(fell_out, group, process, Error.UNKNOWN_MEMBER_ID))
-    elif generation != group.coordinator.generation:
-        _reply_sync(group, process, member_id, generation, partial(fell_out, group, process, Error.ILLEGAL_GENERATION))
+    error = group.coordinator.error_for(member_id, generation)
+    if error is not None:
+        _reply_sync(group, process, member_id, generation, partial(fell_out, group, process, error))
     elif group.preparing:
         _fail_sync(group, process, member_id)
     else:

@@ -150,7 +150,6 @@ class TimedProcess(ClassicProcess):
 
     running: Running = Running.ALL
     membership: Membership = Membership.UNJOINED
-    must_rejoin: bool = True
     closing: bool = False
     view: PartitionCounts | None = None  # learnt of, and not looked at yet
     pending_error: Error | None = None
@@ -285,15 +284,11 @@ class TimedGroup(ClassicGroup[TimedProcess]):
     def accepts(self, process: TimedProcess) -> bool:
         """Return whether an OffsetCommit of this process is taken: it is a member of this generation, and says so."""
         stable = process.membership is Membership.STABLE and process.running is not Running.CUT_OFF
-        return stable and not self.fenced(process) and not isinstance(self.verdict(process), Error)
+        return stable and not self.fenced(process) and self.error_of(process) is None
 
     def verdict(self, process: TimedProcess) -> Error | bool:
         """Return how a heartbeat is answered: an error, True for REBALANCE_IN_PROGRESS, or False."""
-        if process.member_id not in self.coordinator.members:
-            return Error.UNKNOWN_MEMBER_ID
-        if process.generation != self.coordinator.generation:
-            return Error.ILLEGAL_GENERATION
-        return self.preparing
+        return self.error_of(process) or self.preparing
 
     def fenced(self, process: TimedProcess) -> bool:
         """Return whether another process has taken its seat (FENCED_INSTANCE_ID)."""

@@ -268,17 +268,14 @@ class PlayedTimedGroup(TimedGroup):
     def join(self, settings: e.Join) -> None:
         """Start a process, which subscribes and polls for the first time."""
         self.require_new(settings.member)
-        e.require_topic_names(settings.topics)
         consumer = new_consumer(settings, self.topics, self.form, self.custom)
-        self.born[settings.member] += 1
-        number = self.born[settings.member]
-        process = TimedProcess(settings=replace(settings, seat=None), consumer=consumer, number=number)
+        process = TimedProcess(settings=replace(settings, seat=None), consumer=consumer)
         self.begin(process)
-        self.processes.pop(settings.member, None)
-        self.processes[settings.member] = process
         if settings.seat is not None:
-            self.coordinator.require_common_assignor(process.name, process.settings.assignors)
-            process.membership, process.must_rejoin, process.heartbeats_since_ms = Membership.STABLE, False, self.now_ms
+            refused = self.coordinator.refuses(process.name, process.settings.assignors)
+            if refused is not None:
+                raise Fault("INCONSISTENT_GROUP_PROTOCOL", refused)
+            process.membership, process.heartbeats_since_ms = Membership.STABLE, self.now_ms
             self.empty = False
             self.take_recorded(process, settings.seat)
         self.wake(process)
@@ -342,7 +339,7 @@ class PlayedTimedGroup(TimedGroup):
             coordination.stop_heartbeats(process)
             process.heartbeats_since_ms = self.now_ms
             self.send(process, partial(coordination.heartbeat, self, process))
-        at_once = process.times.round_trip_ms == 0 and isinstance(self.verdict(process), c.Error)
+        at_once = process.times.round_trip_ms == 0 and self.error_of(process) is not None
         if was is not Running.CUT_OFF and process.pending_error is None and not at_once:
             self.ownership.take(process.name, process.held, self.now_ms)
         process.held = ()
