@@ -166,10 +166,10 @@ def test_the_storm_has_topics_written_twice():
 
 
 def test_a_memo_starts_anew_at_its_limit():
-    memo: Memo[int] = Memo(limit_bytes=160)
+    memo = Memo(lambda data: int.from_bytes(data, "big"), limit_bytes=160)
     for number in range(100):
-        assert memo.put(number.to_bytes(8, "big"), number) == number
+        assert memo[number.to_bytes(8, "big")] == number
         assert 8 * len(memo) == memo.kept_bytes <= 160
     assert memo.get((99).to_bytes(8, "big")) == 99
-    assert memo.put(bytes(11), 7) == 7
-    assert bytes(11) not in memo
+    assert memo[bytes(10) + b"\7"] == 7
+    assert bytes(10) + b"\7" not in memo

@@ -298,11 +298,9 @@ def rewrite_evidence(generation: int, topic: str | None, partition: int, giver: 
 
 # Where a member's claim and the coordinator's record disagree: the assignor saw other holdings than were recorded.
 #
-# Compared are the partitions that a member says it owns with those recorded for it one snapshot before; a static
-# member
+# Compared are the partitions that a member says it owns with those recorded for it one snapshot before; a static member
 # that came back is compared with its predecessor of the same instance id. Members that state no claim are not, nor
-# those
-# of assignors that read none (range, roundrobin), whose empty list says nothing.
+# those of assignors that read none (range, roundrobin), whose empty list says nothing.
 
 STALE = "stale"
 NOT_JUDGED = "not-judged"

@@ -252,11 +252,9 @@ def remember(steps: GroupSteps, names: MemberCodes, states: GroupStates, seen: S
 # Who holds which partition since when, for many classic groups: the changes at each step, as a kernel over columns.
 #
 # A slot is a partition of a topic that somebody holds in one group at some time; the slots of a group stand together,
-# in
-# order of topic and partition. Members are numbered in order of their ids. A list is what one assignment gives in one
-# group, as slots. Of the members that lose a slot and those that get it at one step, the least of the former hands
-# over
-# to the first of the latter in the record, and so on.
+# in order of topic and partition. Members are numbered in order of their ids. A list is what one assignment gives in
+# one group, as slots. Of the members that lose a slot and those that get it at one step, the least of the former hands
+# over to the first of the latter in the record, and so on.
 
 MOST_HOLDERS = 64
 """Of one slot at once; more are an odd case, as each is compared with each."""
@@ -354,8 +352,7 @@ def transfer(
 
 
 def _sums(sizes: LongArray, steps: GroupSteps) -> LongArray:
-    before = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=before[1:])
+    before = starts(sizes)
     return np.asarray(before[steps.member_first + steps.member_count] - before[steps.member_first])
 
 

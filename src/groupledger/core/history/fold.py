@@ -119,7 +119,7 @@ class Fold:
     ) -> None:
         self.settings = settings
         self.accounts = Accounts()
-        self._keys: Memo[LogKey] = Memo()
+        self._keys = Memo(decode_key)
         self.rows = sorted(rows, key=_position)
         self.group_id: str | None = None
         self.from_offset = self.read_to = BEGINNING
@@ -299,11 +299,7 @@ class Fold:
         self.writer.quarantine.append(rejected)
 
     def _key(self, data: bytes | None) -> LogKey:
-        known = None if data is None else self._keys.get(data)
-        if known is None:
-            known = decode_key(data)
-            self._keys.put(data or b"", known)
-        return known
+        return decode_key(data) if data is None else self._keys[data]
 
     def _first_group(self) -> str | None:
         for row in self.rows:
@@ -324,12 +320,9 @@ def other_group(named: str, expected: str | None) -> str:
 # Online conversions (KIP-848): a classic group continues as a consumer group, or back, and no member leaves it.
 #
 # The coordinator writes the tombstones of the one type and the records of the other as one batch, so with one
-# timestamp,
-# and counts on from the generation to the epoch. A group that was deleted begins again: its members have other ids, and
-# it
-# counts from the beginning. What distinguishes the two may be in records to come, so these are looked at first; where
-# they
-# end too early, the decision is open, and the next read makes it again (`GroupState.undecided`).
+# timestamp, and counts on from the generation to the epoch. A group that was deleted begins again: its members have
+# other ids, and it counts from the beginning. What distinguishes the two may be in records to come, so these are looked
+# at first; where they end too early, the decision is open, and the next read makes it again (`GroupState.undecided`).
 
 OF_MEMBERS = frozenset({Role.MEMBER, Role.TARGET, Role.CURRENT})
 
@@ -584,10 +577,8 @@ def _rows(changes: list[OwnershipChange], snapshot: HeldSnapshot, incarnation: i
 # The log partition that a group's records belong to, where records of it stand in more than one.
 #
 # Kafka keeps all records of a group in one partition of `__consumer_offsets`: the hash of the group id modulo the
-# number
-# of partitions. Records elsewhere are strays: a mislabelled copy, or another cluster read under the same cluster id.
-# What
-# is decided follows from the set of records alone, so that no order and no split of them decides.
+# number of partitions. Records elsewhere are strays: a mislabelled copy, or another cluster read under the same cluster
+# id. What is decided follows from the set of records alone, so that no order and no split of them decides.
 
 MOST_PARTITIONS = 1_000
 """The largest number of log partitions that is inferred; Kafka's default is 50."""

@@ -385,7 +385,7 @@ class PayloadDecoder:
         self._topics = topics
         self._epoch: int | None = None
         self._ids = TopicIds(topics, 0)
-        self._assignments: Memo[tuple[ReadAssignment, Assignment]] = Memo()
+        self._assignments = Memo(self._ids.assignment)
 
     def at(self, timestamp_ms: int) -> PayloadDecoder:
         """Resolve topic names as of then from now on."""
@@ -393,21 +393,16 @@ class PayloadDecoder:
         if epoch != self._epoch:
             self._epoch = epoch
             self._ids = TopicIds(self._topics, timestamp_ms)
-            self._assignments = Memo()
+            self._assignments = Memo(self._ids.assignment)
         return self
 
     def assignment(self, data: bytes) -> tuple[ReadAssignment, Assignment]:
         """Return the assignment in these bytes, and the same with topic ids; `DecodeFault` if they are none."""
-        known = self._assignments.get(data)
-        if known is None:
-            assignment = read_assignment(data)
-            known = self._assignments.put(data, (assignment, self.with_ids(assignment.partitions)))
-        return known
+        return self._assignments[data]
 
     def with_ids(self, partitions: TopicPartitions) -> Assignment:
         """Topic names with the ids of that time."""
-        ids = self._ids
-        return tuple([(ids[topic], topic, numbers) for topic, numbers in partitions])
+        return self._ids.with_ids(partitions)
 
 
 class TopicIds(dict[str, str | None]):
@@ -421,6 +416,15 @@ class TopicIds(dict[str, str | None]):
     def __missing__(self, topic: str) -> str | None:
         topic_id = self[topic] = self._topics.id_as_of(topic, self._timestamp_ms)
         return topic_id
+
+    def with_ids(self, partitions: TopicPartitions) -> Assignment:
+        """Return the partitions with the ids of their topics."""
+        return tuple([(self[topic], topic, numbers) for topic, numbers in partitions])
+
+    def assignment(self, data: bytes) -> tuple[ReadAssignment, Assignment]:
+        """Read an assignment's bytes."""
+        assignment = read_assignment(data)
+        return assignment, self.with_ids(assignment.partitions)
 
 
 def read_subscription(data: bytes, assignor: str | None) -> ReadSubscription:

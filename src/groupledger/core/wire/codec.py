@@ -266,26 +266,20 @@ def plain_struct(wires: Sequence[Wire], make: MakeRecord = tuple, take: Take = t
 
 
 def _flexible_struct(wires: list[Wire], known: dict[int, Wire], make: MakeRecord, take: Take, what: str) -> Wire:
-    readers = tuple(wire.read for wire in wires)
-    writers = tuple(wire.write for wire in wires)
+    plain = plain_struct(wires, list, list)
     read_tagged, write_tagged = _tagged_section(known, what)
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
-        values = []
-        for reader in readers:
-            value, position = reader(data, position)
-            values.append(value)
+        values, position = plain.read(data, position)
         tagged, position = read_tagged(data, position)
-        values += tagged
-        return make(values), position
+        return make(values + tagged), position
 
     def write(value: Any, out: bytearray) -> None:
         values = take(value)
-        for writer, item in zip(writers, values, strict=False):
-            writer(item, out)
-        write_tagged(values[len(writers) :], out)
+        plain.write(values[: len(wires)], out)
+        write_tagged(values[len(wires) :], out)
 
-    return Wire(read, write, sum(wire.least for wire in wires) + 1)
+    return Wire(read, write, plain.least + 1)
 
 
 def _tagged_section(known: Mapping[int, Wire], what: str) -> tuple[ReadField, Writer]:
@@ -381,8 +375,7 @@ def _nullable_struct(wire: Wire, what: str, *, tagged: bool) -> Wire:
 # The value types of Kafka's protocol: integers, varints, text, bytes, uuids, arrays; classic and compact.
 #
 # A reader takes (bytes, position) and gives (value, next position), or raises `DecodeFault`. A writer appends to a
-# bytearray. What a reader accepts its writer gives back byte for byte: spellings that Kafka never writes (a varint
-# with
+# bytearray. What a reader accepts its writer gives back byte for byte: spellings that Kafka never writes (a varint with
 # needless zero bytes, another negative number for null) are faults, so that no record changes on its way through.
 # Source: Kafka protocol guide, "Protocol Primitive Types"; KIP-482 for compact types and tagged fields.
 
@@ -487,7 +480,10 @@ def _write_size(kind: str, what: str, nullable: bool, length: int | None, out: b
 
 def blob(what: str, *, nullable: bool, compact: bool) -> Wire:
     """Bytes behind their length; null is None."""
-    kind = "compact" if compact else "int32"
+    return _sized("compact" if compact else "int32", what, nullable)
+
+
+def _sized(kind: str, what: str, nullable: bool) -> Wire:
     read_size = _size_reader(kind, what, nullable)
 
     def read(data: bytes, position: int) -> tuple[bytes | None, int]:
@@ -503,26 +499,22 @@ def blob(what: str, *, nullable: bool, compact: bool) -> Wire:
         _write_size(kind, what, nullable, None if value is None else len(value), out)
         out += value or b""
 
-    return Wire(read, write, 1 if compact else 4)
+    return Wire(read, write, {"compact": 1, "int16": 2, "int32": 4}[kind])
 
 
 def text(what: str, *, nullable: bool, compact: bool, errors: str = "strict") -> Wire:
     """UTF-8 text behind its length in bytes; null is None. `errors` as in `bytes.decode`: a fault for other bytes."""
-    kind = "compact" if compact else "int16"
-    read_size = _size_reader(kind, what, nullable)
+    raw = _sized("compact" if compact else "int16", what, nullable)
 
     def read(data: bytes, position: int) -> tuple[str | None, int]:
-        length, start = read_size(data, position)
-        if length is None:
-            return None, start
-        end = start + length
-        if end > len(data):
-            raise truncated(what, start, length, len(data) - start)
+        value, end = raw.read(data, position)
+        if value is None:
+            return None, end
         try:
-            return data[start:end].decode(errors=errors), end
+            return value.decode(errors=errors), end
         except UnicodeDecodeError as error:
-            got = data[start + error.start : end][:4].hex()
-            raise fault(DecodeCode.BAD_UTF8, what, start + error.start, got, "UTF-8 text") from None
+            at = end - len(value) + error.start
+            raise fault(DecodeCode.BAD_UTF8, what, at, data[at:end][:4].hex(), "UTF-8 text") from None
 
     def read_short(data: bytes, position: int) -> tuple[str | None, int]:
         """Read the common case in one step; leave null and faults to `read`."""
@@ -536,11 +528,9 @@ def text(what: str, *, nullable: bool, compact: bool, errors: str = "strict") ->
         return read(data, position)
 
     def write(value: str | None, out: bytearray) -> None:
-        raw = None if value is None else value.encode()
-        _write_size(kind, what, nullable, None if raw is None else len(raw), out)
-        out += raw or b""
+        raw.write(None if value is None else value.encode(), out)
 
-    return Wire(read if compact else read_short, write, 1 if compact else 2)
+    return Wire(read if compact else read_short, write, raw.least)
 
 
 @lru_cache(maxsize=65536)
@@ -623,15 +613,19 @@ _T = TypeVar("_T")
 
 
 class Memo(dict[bytes, _T]):
-    """Values by their bytes; starts over when the bytes kept exceed the limit. Values must be immutable."""
+    """Values by the bytes that they are made of; starts over when the bytes kept exceed the limit.
 
-    def __init__(self, limit_bytes: int = MEMO_LIMIT_BYTES) -> None:
+    Values must be immutable. One whose bytes are a large part of the limit is made each time.
+    """
+
+    def __init__(self, make: Callable[[bytes], _T], limit_bytes: int = MEMO_LIMIT_BYTES) -> None:
         super().__init__()
+        self.make = make
         self.limit_bytes = limit_bytes
         self.kept_bytes = 0
 
-    def put(self, data: bytes, value: _T) -> _T:
-        """Give the value back, kept unless its bytes are a large part of the limit."""
+    def __missing__(self, data: bytes) -> _T:
+        value = self.make(data)
         if len(data) > self.limit_bytes // 16:
             return value
         self.kept_bytes += len(data)

@@ -54,20 +54,12 @@ class ConsumerProtocolAssignment:
 
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription:
     """Decode a subscription; `DecodeFault` if the bytes are none."""
-    known = _subscriptions.get(data)
-    return (
-        known
-        if known is not None
-        else _subscriptions.put(data, _decode(ConsumerProtocolSubscription, _SUBSCRIPTION, data))
-    )
+    return _subscriptions[data]
 
 
 def decode_assignment(data: bytes) -> ConsumerProtocolAssignment:
     """Decode an assignment; `DecodeFault` if the bytes are none."""
-    known = _assignments.get(data)
-    return (
-        known if known is not None else _assignments.put(data, _decode(ConsumerProtocolAssignment, _ASSIGNMENT, data))
-    )
+    return _assignments[data]
 
 
 def encode_subscription(subscription: ConsumerProtocolSubscription) -> bytes:
@@ -94,8 +86,8 @@ def merged(owned: TopicPartitions) -> TopicPartitions:
 
 _SUBSCRIPTION = "ConsumerProtocolSubscription"
 _ASSIGNMENT = "ConsumerProtocolAssignment"
-_subscriptions: Memo[ConsumerProtocolSubscription] = Memo()
-_assignments: Memo[ConsumerProtocolAssignment] = Memo()
+_subscriptions = Memo(lambda data: _decode(ConsumerProtocolSubscription, _SUBSCRIPTION, data))
+_assignments = Memo(lambda data: _decode(ConsumerProtocolAssignment, _ASSIGNMENT, data))
 
 
 def _decode(make: Callable[..., _T], message: str, data: bytes) -> _T:
@@ -175,7 +167,10 @@ _partitions = primitives.array("user data partitions", _partition, nullable=Fals
 _owned = primitives.array("user data owned", plain_struct((_topic, _partitions)), nullable=False, compact=False)
 _generation = primitives.integer("int32", "user data generation", NO_GENERATION)
 
-_memos: dict[str, Memo[UserData]] = {STICKY: Memo(), COOPERATIVE_STICKY: Memo()}
+_memos = {
+    STICKY: Memo(lambda data: _whole(_decode_user_data(data, False), data)),
+    COOPERATIVE_STICKY: Memo(lambda data: _whole(_decode_user_data(data, True), data)),
+}
 
 
 def decode_user_data(data: bytes | None, assignor: str | None) -> UserData:
@@ -185,14 +180,7 @@ def decode_user_data(data: bytes | None, assignor: str | None) -> UserData:
     if not data:
         return _EMPTY
     memo = _memos.get(assignor or "")
-    if memo is None:
-        return UserData(UserDataForm.OPAQUE, leftover=data)
-    known = memo.get(data)
-    return (
-        known
-        if known is not None
-        else memo.put(data, _whole(_decode_user_data(data, assignor == COOPERATIVE_STICKY), data))
-    )
+    return UserData(UserDataForm.OPAQUE, leftover=data) if memo is None else memo[data]
 
 
 def taken(

@@ -242,8 +242,7 @@ def int32_of_bytes(data: ByteArray, at: int) -> int:
 # Subscriptions and assignments of the consumer protocol as columns: what they name and where, without objects.
 #
 # As in `group_metadata`, nothing is accepted that `consumer_protocol` refuses, but for topics that are no UTF-8; what
-# is
-# not accepted is for its decoders to judge.
+# is not accepted is for its decoders to judge.
 
 NO_VERSION = -1
 """The version of no bytes at all."""

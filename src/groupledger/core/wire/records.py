@@ -123,11 +123,6 @@ class TopicIdPartitions:
     tagged: Tagged = ()
 
 
-def id_partitions(topics: tuple[TopicIdPartitions, ...]) -> IdPartitions:
-    """Return the (topic id, partitions) pairs alone, in the record's order."""
-    return tuple((topic.topic_id, topic.partitions) for topic in topics)
-
-
 @dataclass(frozen=True, slots=True)
 class AssignedTopic:
     """Partitions of a topic id in a target assignment."""
@@ -135,6 +130,11 @@ class AssignedTopic:
     topic_id: str
     partitions: PartitionNumbers
     tagged: Tagged = ()
+
+
+def id_partitions(topics: tuple[TopicIdPartitions, ...] | tuple[AssignedTopic, ...]) -> IdPartitions:
+    """Return the (topic id, partitions) pairs alone, in the record's order."""
+    return tuple((topic.topic_id, topic.partitions) for topic in topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ class TargetAssignmentMember:
     @property
     def topic_partitions(self) -> IdPartitions:
         """(topic id, partitions) pairs."""
-        return tuple((topic.topic_id, topic.partitions) for topic in self.topics)
+        return id_partitions(self.topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class ShareCurrentAssignment:
     @property
     def assigned(self) -> IdPartitions:
         """Held partitions as (topic id, partitions) pairs."""
-        return tuple((topic.topic_id, topic.partitions) for topic in self.assigned_topics)
+        return id_partitions(self.assigned_topics)
 
 
 @dataclass(frozen=True, slots=True)
