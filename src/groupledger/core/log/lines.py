@@ -11,11 +11,12 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from groupledger.core.faults import Code, Fault, meant
+from groupledger.core.moments import millis
 
 # Parse exactly one JSON object from one line: no second value, no duplicate key, no NaN, no broken UTF-8.
 
@@ -120,8 +121,6 @@ TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_LEFT_OUT = "offset commit left out"
 """A kind of unused record: recognised by the first bytes of its key, and not read further."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 class LogLine(NamedTuple):
     """The fields of a line; a wrong or missing field is None, and `problem` describes the first defect."""
@@ -209,7 +208,7 @@ def _moment(found: dict[str, Any], name: str, problems: list[str]) -> int | None
 def _from_iso(text: str) -> int | None:
     try:
         moment = datetime.fromisoformat(text)
-        return None if moment.tzinfo is None else (moment - _EPOCH) // timedelta(milliseconds=1)
+        return None if moment.tzinfo is None else millis(moment)
     except (ValueError, OverflowError):
         return None
 
@@ -516,7 +515,7 @@ def _foreign(message: str) -> Fault:
 
 # Declare the codes of rejected lines, rows, snapshots and groups; the decoders declare their own.
 #
-# The others are `wire.faults.DecodeCode` and `segments.damage.SegmentCode`; docs/guides/decide/write-an-assignor.md has
+# The others are `wire.codec.DecodeCode` and `log.segments.SegmentCode`; docs/guides/decide/write-an-assignor.md has
 # those of custom assignors. A test compares the codes with the source; docs/reference/codes.md is generated from them.
 
 

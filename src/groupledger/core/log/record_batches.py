@@ -147,8 +147,7 @@ def size_at(data: bytes | memoryview, position: int) -> int:
 
 # Parse records of a batch: varint structures after its header. Only the wanted ones are copied.
 #
-# A record: length, attributes (1 byte), timestamp delta, offset delta, key, value (each after its length, -1 for
-# null),
+# A record: length, attributes (1 byte), timestamp delta, offset delta, key, value (each after its length, -1 for null),
 # headers. All numbers are zigzag varints.
 
 OFFSET, TIME, KEY, KEY_END, VALUE, VALUE_END, LEADER_EPOCH = range(7)

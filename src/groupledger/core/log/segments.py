@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from io import BufferedIOBase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -57,8 +57,7 @@ if TYPE_CHECKING:
 # Read a log partition from its segments: valid records, damage, and counts of everything else.
 #
 # One pass. A batch is accepted if its checksum is correct and its offsets follow those before it and precede the next
-# segment's. Damage ends at the next acceptable batch, or with its segment. The end of the last segment may be torn:
-# the
+# segment's. Damage ends at the next acceptable batch, or with its segment. The end of the last segment may be torn: the
 # broker died while it wrote.
 
 Decompress = Callable[[int, bytes], bytes]
@@ -257,10 +256,10 @@ class _Walk:
             if continues:
                 continue
             judged = judge(window, self.position, status, self.least, self.upper, is_last=self.is_last)
-            if isinstance(judged, Torn):
-                self.torn += judged.bytes > 0
+            if isinstance(judged, int):
+                self.torn += judged > 0
                 return
-            damage = self.damage(judged.code, judged.end, judged.got, judged.expected)
+            damage = self.damage(*judged)
             self.position = judged.end
             yield data[:0], table[:0], damage
 
@@ -499,15 +498,7 @@ SECTOR = 512
 """If the file ends with the batch, a disk left the zeros, as it writes this many bytes at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Torn:
-    """The end of what the broker wrote: `bytes` of an incomplete batch; 0 if only allocated bytes follow."""
-
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(NamedTuple):
     """Damage up to `end`."""
 
     code: SegmentCode
@@ -529,8 +520,12 @@ _CODES = {
 }
 
 
-def judge(window: FileWindow, position: int, status: int, least: int, upper: int, *, is_last: bool) -> Torn | Lost:
-    """Classify the bytes at `position`, where marking stopped with `status`."""
+def judge(window: FileWindow, position: int, status: int, least: int, upper: int, *, is_last: bool) -> int | Lost:
+    """Classify the bytes at `position`, where marking stopped with `status`.
+
+    Return the damage, or, at the end of what the broker wrote, the bytes of an incomplete batch: 0 if only allocated
+    bytes follow.
+    """
     left = window.size - position
     header = window.peek(position, HEADER)
     if status in (record_batches.BACKWARD, record_batches.BEYOND, record_batches.BAD_HEADER) and not _is_sound(
@@ -550,12 +545,12 @@ def judge(window: FileWindow, position: int, status: int, least: int, upper: int
     return Lost(_CODES[status], end, got, expected)
 
 
-def _torn(window: FileWindow, position: int, status: int, header: bytes) -> Torn | None:
-    """Return the tail, if the broker's death explains it: the file ends, or zeros begin, within the batch."""
+def _torn(window: FileWindow, position: int, status: int, header: bytes) -> int | None:
+    """Return the tail's size, if the broker's death explains it: the file ends, or zeros begin, within the batch."""
     written = window.written_end(position)
     left, zeros = window.size - position, window.size - written
     if len(header) < HEADER or written == position:
-        return Torn(written - position)
+        return written - position
     size = size_at(header, 0)
     if (
         status == record_batches.BAD_LENGTH
@@ -566,9 +561,9 @@ def _torn(window: FileWindow, position: int, status: int, header: bytes) -> Torn
     missing = position + size - written
     in_zeros = missing >= LEAST_ZEROS and (size < left or written // SECTOR < (position + size - 1) // SECTOR)
     if zeros >= LEAST_ZEROS and (written - position < HEADER or in_zeros):
-        return Torn(written - position)
+        return written - position
     cut = status == record_batches.BAD_LENGTH and size > left and header[MAGIC_AT] <= MAGIC
-    return Torn(written - position) if cut else None
+    return written - position if cut else None
 
 
 def _next(window: FileWindow, position: int, status: int, least: int, upper: int) -> int:
