@@ -70,12 +70,6 @@ ASSIGNORS: dict[Key, str] = {
         "32",
     ): "a wider field of a key: the order is the same",
     Key(
-        "assignors/server/server_range.py",
-        "rank = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]",
-        "1",
-        "2",
-    ): "above all ranks of static members, or further above",
-    Key(
         "assignors/server/uniform.py",
         "log = with_room(log, used, 2 * (plan.owner_start[topic + 1] - plan.owner_start[topic]))",
         "2",

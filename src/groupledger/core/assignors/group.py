@@ -14,6 +14,8 @@ from groupledger.core.arrays.kernels import kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from groupledger.core.assignors.server.iteration_orders import ServerGroupView
+
 
 SPARSE = 4  # above this many ranks per item to sort, a counting sort would mostly look at empty ranks
 
@@ -214,7 +216,7 @@ def _sort_many(rank: IntArray, order: IntArray, count: int) -> None:
 
 
 @kernel
-def sort_static_first(g: GroupView, order: IntArray) -> None:
+def sort_static_first(g: GroupView | ServerGroupView, order: IntArray) -> None:
     """Sort members as Kafka's MemberInfo: static members first, by instance id; then by member id; stable."""
     key = np.empty(g.members, np.int64)
     for at in range(g.members):

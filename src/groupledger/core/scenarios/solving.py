@@ -23,9 +23,9 @@ from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
 from groupledger.core.assignors.server.judgement import TargetCertainty, certainty
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
-from groupledger.core.assignors.server.server_batch import PATHS, TargetRows, failure, find_walks, path_word, written
+from groupledger.core.assignors.server.server_batch import TargetRows, failure, find_walks, path_word, written
 from groupledger.core.assignors.server.server_batch import assign as server_assign
-from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, ServerPath, Topic, TopicId
+from groupledger.core.assignors.server.server_group import ServerGroup, ServerMember, Topic, TopicId
 from groupledger.core.assignors.server.server_group import encode as server_encode
 from groupledger.core.assignors.server.simple import SIMPLE, assign_simple
 from groupledger.core.assignors.server.tasks import (
@@ -258,12 +258,12 @@ def solve_server_group(scenario: Mapping[str, Any]) -> dict[str, Any]:
     if scenario["assignor"] == PREFIX + SIMPLE:
         topics, records = _names(scenario), assign_simple(group).items()
         order = {member: [(topics[topic], list(each)) for topic, each in record] for member, record in records}
-        return _answer(scenario, order, PATHS[ServerPath(int(find_walks(batch)[0][0]))])
+        return _answer(scenario, order, path_word(find_walks(batch)[0], 0))
     result = server_assign(scenario["assignor"].removeprefix(PREFIX), batch)
     error = failure(batch, result, 0)
     if error is not None:
-        return {"id": scenario.get("id"), "error": error, "path": path_word(result, 0)}
-    return _answer(scenario, written(batch, names, result, 0), path_word(result, 0))
+        return {"id": scenario.get("id"), "error": error, "path": path_word(result.path, 0)}
+    return _answer(scenario, written(batch, names, result, 0), path_word(result.path, 0))
 
 
 def _answer(scenario: Mapping[str, Any], order: TargetRows, path: str) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def differences(pairs):
         for group, pair in enumerate(mine):
             records = written(batch, names, result, group)
             order = {member: [[topic, each] for topic, each in record] for member, record in records.items()}
-            same = order == pair["result"]["order"] and path_word(result, group) == pair["result"]["path"]
+            same = order == pair["result"]["order"] and path_word(result.path, group) == pair["result"]["path"]
             wrong += [] if same else [pair["scenario"]["id"]]
     return wrong
 

@@ -56,7 +56,7 @@ def equal(pairs, assign):
     for group, pair in enumerate(pairs):
         rows = written(batch, names, result, group)
         order = {member: [[topic, list(each)] for topic, each in mine] for member, mine in rows.items()}
-        if order == pair["result"]["order"] and path_word(result, group) == pair["result"]["path"]:
+        if order == pair["result"]["order"] and path_word(result.path, group) == pair["result"]["path"]:
             found.add(pair["scenario"]["id"])
     return found
 

@@ -5,7 +5,7 @@ An order that a tree bucket decides is flagged and left in insertion order; `Top
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, sort_by_bucket, spread
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key, walk_keys
 from groupledger.core.assignors.server.orders import after_changes, copy_size, room, table_size, walk, walk_added
 from groupledger.core.assignors.server.server_group import ServerBatch
 
@@ -68,6 +68,15 @@ def group_at(b: ServerBatch, index: int) -> ServerGroupView:
 
 
 @kernel
+def count_subscribers(g: ServerGroupView) -> IntArray:
+    """Count the members that name each topic, [topics]."""
+    subscribers = np.zeros(g.topics, np.int32)
+    for entry in range(g.subscription_start[0], g.subscription_start[g.members]):
+        subscribers[g.subscription_topic[entry]] += 1
+    return subscribers
+
+
+@kernel
 def find_paths(b: ServerBatch, path: IntArray) -> None:
     """Set 1 for each group whose subscribed names are all subscribed by all members (ConsumerGroup's rule), else 0."""
     for index in range(len(path)):
@@ -75,9 +84,7 @@ def find_paths(b: ServerBatch, path: IntArray) -> None:
             path[index] = b.same_subscriptions[index]
             continue
         g = group_at(b, index)
-        subscribers = np.zeros(g.topics, np.int32)
-        for entry in range(g.subscription_start[0], g.subscription_start[g.members]):
-            subscribers[g.subscription_topic[entry]] += 1
+        subscribers = count_subscribers(g)
         path[index] = 1
         for topic in range(g.topics):
             if 0 < subscribers[topic] < g.members:
@@ -203,14 +210,6 @@ class TopicKeys:
         self.exists = [count != NONE for count in batch.topic_partitions[local].tolist()]
 
 
-def walk_keys(keys: Iterable[HashedKey], capacity: int) -> list[int]:
-    """Return the names of keys put into a table of `capacity`, in iteration order."""
-    table = JavaTable(capacity)
-    for key in keys:
-        table.put(key)
-    return list(table)
-
-
 def member_order(batch: ServerBatch, group: int, order: IntArray) -> list[int]:
     """Return the members in the assignor's iteration order, from their order in the group's table."""
     local = slice(batch.member_start[group], batch.member_start[group + 1])
@@ -231,18 +230,14 @@ def shared_topics(topics: TopicKeys, named: IntArray) -> list[int]:
 
 def target(topics: TopicKeys, held: Pairs) -> list[tuple[int, int]]:
     """Return a target in iteration order of its maps, from the order of its record."""
-    sets: dict[int, list[int]] = {}
-    for topic, partition in held:
-        sets.setdefault(topic, []).append(partition)
+    sets = _by_topic(held)
     walked = walk_keys((topics.ids[topic] for topic in sets), LEAST_CAPACITY)
-    return [(topic, each) for topic in walked for each in _table(sets[topic], copy_size(len(sets[topic])))]
+    return [(topic, each) for topic in walked for each in _copied_set(sets[topic])]
 
 
 def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs) -> list[tuple[int, int]]:
     """Return a member's ranges in iteration order of its map; `named`: whose names decide the order of the puts."""
-    ranges: dict[int, list[int]] = {}
-    for topic, partition in given:
-        ranges.setdefault(topic, []).append(partition)
+    ranges = _by_topic(given)
     puts = [topic for topic in subscription(topics, named) if topic in ranges]
     walked = walk_keys((topics.ids[topic] for topic in puts), capacity)
     return [(topic, partition) for topic in walked for partition in ranges[topic]]
@@ -250,24 +245,46 @@ def range_record(topics: TopicKeys, named: IntArray, capacity: int, given: Pairs
 
 def record(topics: TopicKeys, held: Pairs, rows: Pairs, fresh: LongArray) -> list[tuple[int, int]]:
     """Return a changed target in iteration order, from the order before and the changes (`write_record`)."""
-    sets: dict[int, list[int]] = {}
-    for topic, partition in held:
-        sets.setdefault(topic, []).append(partition)
-    made = JavaTable(table_size(len(sets)))
-    tables: dict[int, JavaTable] = {}
-    for topic, partitions in sets.items():
-        made.put(topics.ids[topic])
-        tables[topic] = _table(partitions, copy_size(len(partitions)))
+    target = CopiedTarget(topics, held)
     for topic, partition in rows:
         if partition >= 0:
-            made.compute_if_absent(topics.ids[topic])
-            tables.setdefault(topic, JavaTable(int(fresh[topic]))).put(number_key(partition))
+            target.take((topic, partition), int(fresh[topic]))
             continue
-        tables[topic].remove(~partition)
-        if not len(tables[topic]):
-            made.remove(topic)
-            del tables[topic]
-    return [(topic, partition) for topic in made for partition in tables[topic]]
+        target.give_up((topic, ~partition))
+        if not len(target.numbers[topic]):
+            target.drop(topic)
+    return [(topic, partition) for topic in target.topics for partition in target.numbers[topic]]
+
+
+class CopiedTarget:
+    """A member's target that is changed: a table of topics, and one of partitions for each."""
+
+    def __init__(self, keys: TopicKeys, held: Pairs) -> None:
+        """Copy a target that is given in iteration order."""
+        sets = _by_topic(held)
+        self._keys = keys
+        self.topics = JavaTable(table_size(len(sets)))
+        for topic in sets:
+            self.topics.put(keys.ids[topic])
+        self.numbers = {topic: _copied_set(partitions) for topic, partitions in sets.items()}
+
+    def __contains__(self, partition: tuple[int, int]) -> bool:
+        """Return whether it has a partition."""
+        return partition[0] in self.topics and partition[1] in self.numbers[partition[0]]
+
+    def take(self, partition: tuple[int, int], capacity: int = LEAST_CAPACITY) -> None:
+        """Add a partition; `capacity` is that of the set made for a new topic."""
+        self.topics.compute_if_absent(self._keys.ids[partition[0]])
+        self.numbers.setdefault(partition[0], JavaTable(capacity)).put(number_key(partition[1]))
+
+    def give_up(self, partition: tuple[int, int]) -> None:
+        """Remove a partition; the topic stays, even if empty."""
+        self.numbers[partition[0]].remove(partition[1])
+
+    def drop(self, topic: int) -> None:
+        """Remove a topic with all its partitions."""
+        self.topics.remove(topic)
+        del self.numbers[topic]
 
 
 def _keys(hashes: IntArray, ranks: IntArray) -> list[HashedKey]:
@@ -275,8 +292,16 @@ def _keys(hashes: IntArray, ranks: IntArray) -> list[HashedKey]:
     return [HashedKey(hashed, rank, name) for name, (hashed, rank) in enumerate(pairs)]
 
 
-def _table(partitions: Iterable[int], capacity: int) -> JavaTable:
-    table = JavaTable(capacity)
+def _by_topic(held: Pairs) -> dict[int, list[int]]:
+    sets: dict[int, list[int]] = {}
+    for topic, partition in held:
+        sets.setdefault(topic, []).append(partition)
+    return sets
+
+
+def _copied_set(partitions: Sequence[int]) -> JavaTable:
+    """Return `new HashSet(partitions)`."""
+    table = JavaTable(copy_size(len(partitions)))
     for partition in partitions:
         table.put(number_key(partition))
     return table
@@ -327,9 +352,7 @@ def fresh_sizes(g: ServerGroupView, homogeneous: bool) -> LongArray:
     sizes = np.full(g.topics, LEAST_CAPACITY, np.int64)
     if homogeneous:
         return sizes
-    subscribers = np.zeros(g.topics, np.int64)
-    for at in range(g.subscription_start[0], g.subscription_start[g.members]):
-        subscribers[g.subscription_topic[at]] += 1
+    subscribers = count_subscribers(g)
     for topic in range(g.topics):
         if subscribers[topic] > 0 and g.partitions[topic] >= 0:
             sizes[topic] = table_size(room((g.partitions[topic] + subscribers[topic] - 1) // subscribers[topic]))
@@ -350,7 +373,7 @@ def write_record(
         slot_of[slots.topic[slot]] = NONE_YET
     if capacity == TREE:
         return False
-    heads, rows = _rows_by_slot(slots, count)
+    heads, rows = rows_by(slots.row, count)
     to = 0
     for slot in _walk_map(id_hash, slots, count, capacity):
         copied = m.owned_partition[slots.low[slot] : slots.high[slot]]
@@ -365,18 +388,21 @@ def write_record(
 
 
 @kernel
-def _rows_by_slot(slots: MapSlots, count: int) -> tuple[LongArray, LongArray]:
-    """Return the rows of each slot in order of time: those of slot s are at heads[s]:heads[s + 1]."""
-    heads = np.zeros(count + 1, np.int64)
-    for slot in slots.row:
-        heads[slot + 1] += 1
-    for slot in range(count):
-        heads[slot + 1] += heads[slot]
+def rows_by(owner: IntArray, owners: int) -> tuple[LongArray, LongArray]:
+    """Return the rows of each owner (a member, or a slot) in order of time: those of `o` are at heads[o]:heads[o + 1].
+
+    `owner` is that of each row.
+    """
+    heads = np.zeros(owners + 1, np.int64)
+    for each in owner:
+        heads[each + 1] += 1
+    for each in range(owners):
+        heads[each + 1] += heads[each]
     filled = heads.copy()
-    rows = np.empty(len(slots.row), np.int64)
-    for at in range(len(slots.row)):
-        rows[filled[slots.row[at]]] = at
-        filled[slots.row[at]] += 1
+    rows = np.empty(len(owner), np.int64)
+    for row in range(len(owner)):
+        rows[filled[owner[row]]] = row
+        filled[owner[row]] += 1
     return heads, rows
 
 

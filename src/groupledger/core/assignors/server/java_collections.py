@@ -161,6 +161,14 @@ def _signed(unsigned: int) -> int:
     return unsigned - (unsigned >> 31 << 32)
 
 
+def walk_keys(keys: Iterable[HashedKey], capacity: int) -> list[int]:
+    """Return the names of keys put into a table of `capacity`, in iteration order."""
+    table = JavaTable(capacity)
+    for key in keys:
+        table.put(key)
+    return list(table)
+
+
 # Implement a textbook red-black tree (Cormen et al., ch. 13), the tree inside a bucket of Java's HashMap.
 #
 # Only its shape matters here: which key is the root, and which is the parent of a new key. Keys are never equal.

@@ -270,8 +270,7 @@ def _by_topic(lists: TargetRecords) -> dict[str, set[tuple[bytes, int]]]:
 # Tell how certain a recomputed `uniform` target is, if the group was read from `__consumer_offsets`.
 #
 # The log shows members, subscriptions and targets in order. How large the group's table once was, and which member
-# joined before which, it shows only if it is uncompacted since the coordinator loaded the group. Otherwise the order
-# of
+# joined before which, it shows only if it is uncompacted since the coordinator loaded the group. Otherwise the order of
 # two members is unknown only if they share a bucket of the HashMap that the assignor iterates over *and* a slot of the
 # smallest TimelineHashMap that fits the group: slots are upper bits of one hash, so a larger table never changes the
 # order of two members in different slots. Without such a pair the answer is exact. `range` depends on none of this.
@@ -341,8 +340,7 @@ def _share_bucket_and_slot(g: ServerGroupView, settled: int) -> bool:
 # `follow` reads one group's records in the order of their offsets. A target was computed from the state before its
 # records: members in the order they joined, their targets in the order of their records, the topics of a regular
 # expression as it was last resolved. A member is "joining" if its first record is in the same write as the target:
-# Kafka
-# then puts it after the members already in its table.
+# Kafka then puts it after the members already in its table.
 
 FIRST_EPOCH, FIRST_EPOCH_BEFORE_4_3 = 2, 1  # of every new group (KAFKA-20268)
 

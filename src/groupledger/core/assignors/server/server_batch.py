@@ -119,7 +119,7 @@ def _paths(batch: ServerBatch) -> IntArray:
 
 
 def find_walks(batch: ServerBatch) -> tuple[IntArray, Walks]:
-    """Return each group's path, and all iteration orders before the decision; `exact` computes what a tree decides."""
+    """Return each group's path, and all iteration orders before the decision; what a tree decides, key by key."""
     path = _paths(batch)
     cells, groups = _cells(batch), len(path)
     order, crowded = np.empty(len(batch.member_hash), np.int32), np.zeros(groups, np.bool_)
@@ -127,8 +127,8 @@ def find_walks(batch: ServerBatch) -> tuple[IntArray, Walks]:
     for group in np.flatnonzero(crowded).tolist():
         seats = slice(batch.member_start[group], batch.member_start[group + 1])
         order[seats] = iteration_orders.member_order(batch, group, order[seats])
-    shared, count, crowded = np.empty(len(batch.name_hash), np.int32), np.zeros(groups, np.int32), crowded.copy()
-    crowded[:] = False
+    shared, count = np.empty(len(batch.name_hash), np.int32), np.zeros(groups, np.int32)
+    crowded = np.zeros(groups, np.bool_)
     run(walk_shared, batch, order, path, shared, count, crowded, cells=cells)
     for group in np.flatnonzero(crowded).tolist():
         first = batch.member_start[group] + order[batch.member_start[group]]
@@ -211,8 +211,6 @@ def _named(batch: ServerBatch, member: int) -> IntArray:
 TargetRows = dict[str, list[tuple[str, list[int]]]]
 """Topics and partitions of each member, in the order of its record."""
 
-PATHS = {ServerPath.HOMOGENEOUS: "homogeneous", ServerPath.HETEROGENEOUS: "heterogeneous"}
-
 
 def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: int) -> TargetRows:
     """Return each member's topics and partitions in the order of its target record: {"m": [("orders", [0, 2])]}."""
@@ -231,9 +229,9 @@ def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: i
     return records
 
 
-def path_word(result: ServerAssignment, group: int) -> str:
+def path_word(path: IntArray, group: int) -> str:
     """Return `homogeneous` or `heterogeneous`."""
-    return PATHS[ServerPath(int(result.path[group]))]
+    return ServerPath(int(path[group])).name.lower()
 
 
 def failure(batch: ServerBatch, result: ServerAssignment, group: int) -> str | None:

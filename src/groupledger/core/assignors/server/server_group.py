@@ -11,7 +11,7 @@ from typing import NamedTuple, NewType
 import numpy as np
 
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
-from groupledger.core.arrays.java_orders import hash_texts
+from groupledger.core.arrays.java_orders import hash_texts, rank_present, rank_texts
 from groupledger.core.assignors.server.orders import JOINED, timeline_bits, timeline_keys, uuid_halves, uuid_hashes
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
@@ -132,15 +132,17 @@ def encode(groups: Sequence[ServerGroup]) -> tuple[ServerBatch, Names]:
     batch = ServerBatch(
         member_start=_starts(len(group.members) for group in groups),
         member_hash=member_hash,
-        member_rank=_ints(rank for group in groups for rank in _ranks(m.member_id for m in group.members)),
-        instance_rank=_ints(rank for group in groups for rank in _ranks(m.instance_id for m in group.members)),
+        member_rank=_ints(rank for group in groups for rank in rank_texts([m.member_id for m in group.members])),
+        instance_rank=_ints(
+            rank for group in groups for rank in rank_present([m.instance_id for m in group.members], NONE)
+        ),
         timeline_key=timeline_keys(member_hash),
         joining=_ints(_joining(group) for group in groups),
         timeline_bits=_ints(_timeline_bits(group) for group in groups),
         same_subscriptions=_ints(NONE if group.homogeneous is None else int(group.homogeneous) for group in groups),
         topic_start=_starts(len(table.topics) for table in tables),
         name_hash=hash_texts([name or "" for name, _ in topics]),
-        name_rank=_ints(rank for table in tables for rank in _ranks(name for name, _ in table.topics)),
+        name_rank=_ints(rank for table in tables for rank in rank_present([name for name, _ in table.topics], NONE)),
         id_hash=uuid_hashes(upper, lower),
         id_rank=_ints(rank for table in tables for rank in _id_ranks([each for _, each in table.topics])),
         topic_partitions=_ints(count for table in tables for count in table.partitions),
@@ -189,13 +191,6 @@ def _timeline_bits(group: ServerGroup) -> int:
     if group.changes is not None:
         return timeline_bits(group.changes)
     return timeline_bits([JOINED] * (len(group.members) - (group.joining is not None)))
-
-
-def _ranks(texts: Iterable[str | None]) -> list[int]:
-    """Return dense ranks in Java's order (UTF-16 units); NONE if there is no text."""
-    keys = [None if text is None else text.encode("utf-16-be", "surrogatepass") for text in texts]
-    ranks = {key: rank for rank, key in enumerate(sorted({key for key in keys if key is not None}))}
-    return [NONE if key is None else ranks[key] for key in keys]
 
 
 def _id_ranks(ids: Sequence[TopicId | None]) -> list[int]:

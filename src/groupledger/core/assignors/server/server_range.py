@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE, IntArray, LongArray
+from groupledger.core.arrays.batch import IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.assignors.server.iteration_orders import ServerGroupView, group_at, walk_subscription
+from groupledger.core.assignors.group import sort_static_first
+from groupledger.core.assignors.server.iteration_orders import (
+    ServerGroupView,
+    count_subscribers,
+    group_at,
+    walk_subscription,
+)
 from groupledger.core.assignors.server.orders import room, table_size, walk
 from groupledger.core.assignors.server.server_group import ServerBatch
 
@@ -32,19 +38,14 @@ class Shares(NamedTuple):
 @kernel
 def sorted_members(g: ServerGroupView) -> IntArray:
     """Return members with an instance id first, by it; then the others by member id."""
-    keys = np.empty(g.members, np.int64)
-    for member in range(g.members):
-        static = g.instance_rank[member] != NONE
-        rank = g.instance_rank[member] if static else (np.int64(1) << 31) + g.member_rank[member]
-        keys[member] = rank
-    return np.argsort(keys, kind="mergesort").astype(np.int32)
+    members = np.arange(g.members).astype(np.int32)
+    sort_static_first(g, members)
+    return members
 
 
 @kernel
 def _shares(g: ServerGroupView) -> Shares:
-    subscribers = np.zeros(g.topics, np.int32)
-    for at in range(g.subscription_start[0], g.subscription_start[g.members]):
-        subscribers[g.subscription_topic[at]] += 1
+    subscribers = count_subscribers(g)
     shares = Shares(
         np.zeros(g.topics, np.int32),
         np.zeros(g.topics, np.int32),

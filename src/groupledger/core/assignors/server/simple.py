@@ -2,7 +2,7 @@
 
 With P partitions and M members every partition is wanted by ceil(M / P) members, which gives the members equal numbers,
 up to one. Where subscriptions differ, each topic is shared among its subscribers by itself. Who keeps what hangs on the
-order of Java's tables, which are walked key by key (`javatable`).
+order of Java's tables, which are walked key by key (`JavaTable`).
 
 Worked example: 2 partitions over 3 members -> each is wanted twice: the members get 2, 1 and 1.
 """
@@ -10,14 +10,14 @@ Worked example: 2 partitions over 3 members -> each is wanted twice: the members
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
 from groupledger.core.assignors.server import iteration_orders
-from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key
-from groupledger.core.assignors.server.orders import copy_size, room, table_size
+from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key, walk_keys
+from groupledger.core.assignors.server.orders import room, table_size
 from groupledger.core.assignors.server.server_batch import find_walks
 from groupledger.core.assignors.server.server_group import (
     ServerBatch,
@@ -49,68 +49,22 @@ def assign_simple(group: ServerGroup) -> dict[str, TopicIdNumbers]:
     share = _Share.of(batch)
     if share.homogeneous:
         for target in share.targets:
-            target.leave_all_but(share.subscribed[0])
+            for topic in [each for each in target.topics if each not in share.subscribed[0]]:
+                target.drop(topic)
         pool = [each for topic in share.subscribed[0] for each in share.partitions_of(topic)]
         _Pool(share, list(range(len(share.targets))), pool).deal()
     else:
         named = (topic for mine in share.subscribed for topic in mine)
-        for topic in iteration_orders.walk_keys((share.keys.ids[each] for each in named), LEAST_CAPACITY):
+        for topic in walk_keys((share.keys.ids[each] for each in named), LEAST_CAPACITY):
             subscribers = [seat for seat, mine in enumerate(share.subscribed) if topic in mine]
             _Pool(share, subscribers, share.partitions_of(topic), topic).deal()
     nothing_shared = share.homogeneous and not share.subscribed[0]
     found = {} if nothing_shared else dict(zip(share.order, share.targets, strict=True))
-    records = [found[at].record(names.topic_ids) if at in found else () for at in range(len(group.members))]
+    records = [_record(found[at], names.topic_ids) if at in found else () for at in range(len(group.members))]
     return {
         each.member_id: each.target if _flat(record) == _flat(each.target) else record
         for each, record in zip(group.members, records, strict=True)
     }
-
-
-@dataclass(slots=True)
-class _MemberTarget:
-    """What a member is to have: a table of topics, and one of partitions for each."""
-
-    keys: iteration_orders.TopicKeys
-    topics: JavaTable
-    numbers: dict[int, JavaTable] = field(default_factory=dict)
-
-    @classmethod
-    def copy(cls, keys: iteration_orders.TopicKeys, held: Sequence[LocalPartition]) -> _MemberTarget:
-        """Copy a target that is given in iteration order."""
-        sets: dict[int, list[int]] = {}
-        for topic, number in held:
-            sets.setdefault(topic, []).append(number)
-        made = cls(keys, JavaTable(table_size(len(sets))))
-        for topic, numbers in sets.items():
-            made.topics.put(keys.ids[topic])
-            made.numbers[topic] = JavaTable(copy_size(len(numbers)))
-            for each in numbers:
-                made.numbers[topic].put(number_key(each))
-        return made
-
-    def __contains__(self, partition: LocalPartition) -> bool:
-        """Return whether it has a partition."""
-        return partition[0] in self.topics and partition[1] in self.numbers[partition[0]]
-
-    def leave_all_but(self, topics: Sequence[int]) -> None:
-        """Give up all partitions of other topics."""
-        for topic in [each for each in self.topics if each not in topics]:
-            self.topics.remove(topic)
-            del self.numbers[topic]
-
-    def give_up(self, partition: LocalPartition) -> None:
-        """Have it no longer; the topic stays, even if empty."""
-        self.numbers[partition[0]].remove(partition[1])
-
-    def take(self, partition: LocalPartition) -> None:
-        """Have one more."""
-        self.topics.compute_if_absent(self.keys.ids[partition[0]])
-        self.numbers.setdefault(partition[0], JavaTable(LEAST_CAPACITY)).put(number_key(partition[1]))
-
-    def record(self, ids: Sequence[TopicId | None]) -> TopicIdNumbers:
-        """Return it by topic id; a topic that is left without partitions is left out."""
-        named = ((ids[topic], tuple(self.numbers[topic])) for topic in self.topics)
-        return tuple((topic_id, numbers) for topic_id, numbers in named if topic_id is not None and numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +77,7 @@ class _Share:
     homogeneous: bool
     subscribed: list[list[int]]  # existing topics of each seat, in iteration order
     held: list[iteration_orders.Pairs]  # what each seat had, in iteration order
-    targets: list[_MemberTarget]
+    targets: list[iteration_orders.CopiedTarget]
 
     @classmethod
     def of(cls, batch: ServerBatch) -> _Share:
@@ -140,7 +94,7 @@ class _Share:
             homogeneous=int(path[0]) == ServerPath.HOMOGENEOUS,
             subscribed=[iteration_orders.subscription(keys, each) for each in named],
             held=owned,
-            targets=[_MemberTarget.copy(keys, each) for each in owned],
+            targets=[iteration_orders.CopiedTarget(keys, each) for each in owned],
         )
 
     def partitions_of(self, topic: int) -> list[LocalPartition]:
@@ -233,6 +187,12 @@ class _Pool:
                 if len(owned) >= self.quota[seat]:
                     turn -= 1
                     del below[turn]
+
+
+def _record(target: iteration_orders.CopiedTarget, ids: Sequence[TopicId | None]) -> TopicIdNumbers:
+    """Return a target by topic id; a topic that is left without partitions is left out."""
+    named = ((ids[topic], tuple(target.numbers[topic])) for topic in target.topics)
+    return tuple((topic_id, numbers) for topic_id, numbers in named if topic_id is not None and numbers)
 
 
 def _flat(record: TopicIdNumbers) -> set[tuple[TopicId, int]]:

@@ -294,7 +294,7 @@ class TaskMember:
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """A group before its new assignment; `members`, `changes` and `joining` as in `group.ServerGroup`.
+    """A group before its new assignment; `members`, `changes` and `joining` as in `ServerGroup`.
 
     Fault BAD_GROUP for a group that cannot exist.
     """

@@ -13,6 +13,7 @@ from groupledger.core.assignors.server.iteration_orders import (
     ServerGroupView,
     fresh_sizes,
     group_at,
+    rows_by,
     write_record,
 )
 from groupledger.core.assignors.server.server_group import ServerBatch, ServerStatus
@@ -98,7 +99,7 @@ def write_records(
     """Fill every member's new target, at start[m]:start[m + 1]; `tree` [M] flags those left out: a tree decides."""
     for index in range(len(path)):
         g = group_at(b, index)
-        heads, of = _rows_by_member(log[rows[index] : rows[index + 1]], g.members)
+        heads, of = rows_by(log[rows[index] : rows[index + 1], 0], g.members)
         fresh = fresh_sizes(g, path[index] == 1)
         slot_of = np.full(g.topics, NONE_YET, np.int32)
         for local in range(g.members):
@@ -114,22 +115,6 @@ def write_records(
             mine = rows[index] + of[heads[local] : heads[local + 1]]
             m = MemberTarget(held, held_partition, log[mine, 1], log[mine, 2])
             tree[member] = not write_record(g.id_hash, fresh, slot_of, m, topic[low:high], partition[low:high])
-
-
-@kernel
-def _rows_by_member(log: IntArray, members: int) -> tuple[LongArray, LongArray]:
-    """Return the rows of each member in order of time: those of member m are at heads[m]:heads[m + 1]."""
-    heads = np.zeros(members + 1, np.int64)
-    for row in range(len(log)):
-        heads[log[row, 0] + 1] += 1
-    for member in range(members):
-        heads[member + 1] += heads[member]
-    filled = heads.copy()
-    of = np.empty(len(log), np.int64)
-    for row in range(len(log)):
-        of[filled[log[row, 0]]] = row
-        filled[log[row, 0]] += 1
-    return heads, of
 
 
 # `uniform` for different subscriptions: keep subscribed partitions, deal out the rest, then even out by topic.
