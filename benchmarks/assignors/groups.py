@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import NONE, GroupBatch
 from groupledger.core.arrays.java_orders import hash_texts, hash_utf8, rank_texts, rank_utf8, utf8
+from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.assignors import assign
 from groupledger.core.rebalance.step import Form
 from groupledger.engine import bucket_rows as r
@@ -122,9 +123,9 @@ def _members(ids: list[str], member_start: np.ndarray) -> dict[str, np.ndarray]:
 def settled(before: Groups, answer: AssignmentBatch) -> Groups:
     """The same groups, each member claiming what it was given."""
     claims: dict[str, Any] = {
-        "claim_start": answer.target_start,
-        "claim_topic": answer.target_topic,
-        "claim_partition": answer.target_partition,
+        "claim_start": answer.target.start,
+        "claim_topic": answer.target.topic,
+        "claim_partition": answer.target.partition,
     }
     return dataclasses.replace(before, batch=dataclasses.replace(before.batch, **claims))
 
@@ -309,11 +310,11 @@ def write(groups: Groups, folder: Path) -> None:
 
 def digest(answer: AssignmentBatch) -> int:
     """CRC-32 of each member's list: its length, then topic and partition of each entry, 32 bits each, big-endian."""
-    start = answer.assigned_start
+    start = answer.assigned.start
     members = np.arange(len(start) - 1)
-    out = np.empty(len(members) + 2 * len(answer.assigned_topic), ">i4")
+    out = np.empty(len(members) + 2 * len(answer.assigned.topic), ">i4")
     out[members + 2 * start[:-1]] = np.diff(start)
-    at = 2 * np.arange(len(answer.assigned_topic)) + ragged.owners(start) + 1
-    out[at] = answer.assigned_topic
-    out[at + 1] = answer.assigned_partition
+    at = 2 * np.arange(len(answer.assigned.topic)) + ragged.owners(start) + 1
+    out[at] = answer.assigned.topic
+    out[at + 1] = answer.assigned.partition
     return zlib.crc32(out.tobytes())

@@ -9,7 +9,8 @@ import pytest
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.rebalance import attribution as module
-from groupledger.core.rebalance.attribution import Agreement, RecordedRound, attribution, possible_views, recorded_round
+from groupledger.core.rebalance.attribution import RecordedRound, attribution, possible_views, recorded_round
+from groupledger.core.rebalance.registry import Attributed
 from tests.core.history.captured import catalog, every_group, folded, topic_changes
 from tests.core.protocol.test_recorded_clients import writer
 
@@ -27,73 +28,79 @@ def happened(protocol, lists, writers=(), leader="a", topics=None):
     [
         pytest.param(
             happened("range", [[0, 1], [2, 3, 4]]),
-            Agreement.LISTS,
+            Attributed.EXACT,
             {"kafka-go-range"},
             {"java-range"},
             id="longer last",
         ),
         pytest.param(
             happened("range", [[0, 1, 2], [3, 4]]),
-            Agreement.LISTS,
+            Attributed.EXACT,
             {"java-range", "sarama-range", "librdkafka-range"},
             {"kafka-go-range"},
             id="all that give the same",
         ),
         pytest.param(
             happened("range", [[0, 1, 2], [3, 4]], {"librdkafka"}),
-            Agreement.LISTS,
+            Attributed.EXACT,
             {"librdkafka-range"},
             {"java-range", "sarama-range"},
             id="what the leader wrote narrows",
         ),
         pytest.param(
-            happened("range", [[2, 1, 0], [3, 4]]), Agreement.SETS, {"java-range"}, set(), id="in another order"
+            happened("range", [[2, 1, 0], [3, 4]]), Attributed.EQUAL_SETS, {"java-range"}, set(), id="in another order"
         ),
-        pytest.param(happened("range", [[0], [1, 2, 3, 4]]), Agreement.NONE, set(), {"java-range"}, id="nobody's"),
+        pytest.param(
+            happened("range", [[0], [1, 2, 3, 4]]), Attributed.NO_KNOWN_ASSIGNOR, set(), {"java-range"}, id="nobody's"
+        ),
         pytest.param(
             happened("RoundRobinAssigner", [[0, 2, 4], [1, 3]]),
-            Agreement.LISTS,
+            Attributed.EXACT,
             {"kafkajs-roundrobin"},
             set(),
             id="KafkaJS",
         ),
         pytest.param(
             happened("RoundRobinAssigner", [[], []], leader="b", topics={"b": ("u",)}),
-            Agreement.LISTS,
+            Attributed.EXACT,
             {"kafkajs-roundrobin"},
             set(),
             id="KafkaJS: the leader's topics alone",
         ),
         pytest.param(
             happened("rack-affinity", [[0, 4], [1, 2, 3]]),
-            Agreement.PROMISE,
+            Attributed.PERHAPS,
             {"kafka-go-rack-affinity"},
             set(),
             id="a promise kept",
         ),
         pytest.param(
             happened("sticky", [[1, 3], [0, 2, 4]]),
-            Agreement.PROMISE,
+            Attributed.PERHAPS,
             {"sarama-sticky"},
             {"franz-go-sticky", "kafka-python-sticky"},
             id="a promise counts only where not all answers could be tried",
         ),
-        pytest.param(happened("rack-affinity", [[0], [1, 2, 3, 4]]), Agreement.NONE, set(), set(), id="and broken"),
-        pytest.param(happened("range", []), Agreement.NONE, set(), {"java-range"}, id="nobody there"),
-        pytest.param(happened("mine", [[0, 1, 2, 3, 4]]), Agreement.NONE, set(), set(), id="no assignor we know"),
+        pytest.param(
+            happened("rack-affinity", [[0], [1, 2, 3, 4]]), Attributed.NO_KNOWN_ASSIGNOR, set(), set(), id="and broken"
+        ),
+        pytest.param(happened("range", []), Attributed.NO_KNOWN_ASSIGNOR, set(), {"java-range"}, id="nobody there"),
+        pytest.param(
+            happened("mine", [[0, 1, 2, 3, 4]]), Attributed.NO_KNOWN_ASSIGNOR, set(), set(), id="no assignor we know"
+        ),
     ],
 )
 def test_by_hand(record, agreement, named, not_named):
     found = attribution(record, [{"t": 5}])
-    assert found.agreement is agreement
+    assert found.how is agreement
     assert named <= set(found.names)
     assert not not_named & set(found.names)
 
 
 def test_the_view_that_explains_the_record_decides():
     record = happened("range", [[0, 1], [2]])
-    assert attribution(record, [{"t": 5}]).agreement is Agreement.NONE
-    assert attribution(record, [{"t": 5}, {}, {"t": 3}]).agreement is Agreement.LISTS
+    assert attribution(record, [{"t": 5}]).how is Attributed.NO_KNOWN_ASSIGNOR
+    assert attribution(record, [{"t": 5}, {}, {"t": 3}]).how is Attributed.EXACT
 
 
 @pytest.mark.parametrize(
@@ -105,7 +112,7 @@ def test_the_order_of_topics_counts_where_a_library_fixes_it(protocol, leaving_i
         given = {"a": tuple(TopicPartition(topic, 0) for topic in topics)}
         record = RecordedRound(protocol, "a", (Member("a", ("t", "u")),), given)
         found = attribution(record, [{"t": 1, "u": 1}])
-        assert found.agreement is Agreement.LISTS
+        assert found.how is Attributed.EXACT
         return {name.removesuffix(f"-{protocol}") for name in found.names}
 
     assert exact("ut") == leaving_it_open
@@ -119,10 +126,10 @@ def test_of_an_assignor_of_many_answers_as_many_are_tried_as_the_size_allows(mon
     *_, last = CLIENT_ASSIGNORS["franz-go-sticky"].plans(Group(members, topics), "a")
     record = RecordedRound("sticky", "a", members, last.lists)
     found = attribution(record, [topics])
-    assert (found.agreement, "franz-go-sticky" in found.names) == (Agreement.LISTS, True)
+    assert (found.how, "franz-go-sticky" in found.names) == (Attributed.EXACT, True)
     monkeypatch.setattr(module, "MOST_WORK", 1)
     found = attribution(record, [topics])
-    assert (found.agreement, "franz-go-sticky" in found.names) == (Agreement.PROMISE, True)
+    assert (found.how, "franz-go-sticky" in found.names) == (Attributed.PERHAPS, True)
 
 
 def test_a_view_is_asked_about_once_and_only_where_the_record_is_possible():
@@ -173,6 +180,6 @@ def captured(name):
 )
 def test_every_captured_generation_is_exactly_its_library_s(name, count):
     found = list(captured(name))
-    assert [each for each in found if each[1].agreement is not Agreement.LISTS] == []
+    assert [each for each in found if each[1].how is not Attributed.EXACT] == []
     assert [each for each in found if not any(other.startswith(each[0] or "") for other in each[1].names)] == []
     assert len(found) == count

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from groupledger.core import assignors
-from groupledger.core.assignors import safe
 from groupledger.core.custom.custom_group import TopicPartition
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.consumer import Seat, Subscription
@@ -16,7 +15,6 @@ from groupledger.core.rebalance.step import Form
 from groupledger.tables import columns as c
 from tests.engine.bucket_rows import AS_KAFKA, KIP, computed, group_row, member_row, topic_row, wire
 
-ASSIGNED = ("assigned_start", "assigned_topic", "assigned_partition")
 COUNTS = {"t0": 3, "t1": 1, "t2": 5}
 TOPICS = {"A": ["t0"], "B": ["t0", "t1", "t2"], "C": ["t0", "t1", "t2"]}
 HELD = {
@@ -70,11 +68,10 @@ def _gives_less(monkeypatch):
     """The assignor holds back the first partition that B has and is to keep, as `offer_less_until_stable` might."""
 
     def without_one(assignor, batch, answer, **_):
-        given = safe.assigned_of(answer)
+        given = answer.assigned
         kept = given.partition >= 0
         kept[given.start[1]] = False
-        less = given.only(kept)
-        return replace(answer, **dict(zip(ASSIGNED, (less.start, less.topic, less.partition), strict=True)))
+        return replace(answer, assigned=given.only(kept))
 
     monkeypatch.setattr(assignors, "settle_in_two_rounds", without_one)
 

@@ -8,8 +8,6 @@ ROOM = "room of a work array: more of it than is written"
 
 COST = "an estimate of the work, which decides only whether it is compiled"
 
-SHAPE = "a shape to number entries by: in a larger one they have other numbers, as distinct"
-
 ASSIGNORS: dict[Key, str] = {
     Key(
         "assignors/server/uniform.py", "held = g.target_start[g.members] - g.target_start[0]", "-", "+"
@@ -26,24 +24,6 @@ ASSIGNORS: dict[Key, str] = {
     Key(
         "assignors/kip615.py", "short += floor - plan.size[member]", "-", "+"
     ): "one pass more, which finds nobody below the floor",
-    Key(
-        "assignors/safe.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "0", "1"
-    ): SHAPE,
-    Key(
-        "assignors/safe.py", "topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))", "1", "2"
-    ): SHAPE,
-    Key(
-        "assignors/safe.py",
-        "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
-        "0",
-        "1",
-    ): SHAPE,
-    Key(
-        "assignors/safe.py",
-        "partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))",
-        "1",
-        "2",
-    ): SHAPE,
     Key("assignors/group.py", "if len(keys) > FEW:", ">", ">="): "where one way of sorting takes over from the other",
     Key(
         "assignors/balance.py", "mixed = (int(topic) * 1_000_003 + int(source)) * 1_000_003 + int(target)", "*", "+"
@@ -84,12 +64,6 @@ ASSIGNORS: dict[Key, str] = {
         "1",
         "2",
     ): "any negative length stands for the one that is left to numpy",
-    Key(
-        "assignors/kip315.py",
-        "subscribed[batch.topic_start[group] + batch.subscription_topic[entry]] = 1",
-        "1",
-        "2",
-    ): "a mark: all that is asked is whether it is 0",
     Key(
         "assignors/server/uniform.py", "keys[at] = (size[seats[at]] << 31) | seats[at]", "31", "32"
     ): "a wider field of a key: the order is the same, and the seat stands in the lower 31 bits",

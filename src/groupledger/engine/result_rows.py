@@ -501,7 +501,7 @@ def _asked(decoded: DecodedBucket, result: Rebalances, rows: LongArray) -> Itera
             continue
         snapshot, own = next(snapshots)
         if all(member.recorded is None for member in own):
-            yield Attributed.NO_RECORD, ()
+            yield AttributedTo(Attributed.NO_RECORD)
             continue
         observed = recorded_round(snapshot, own)
         yield attributed(observed, list(_views(decoded, moments, row, observed)), verdict, ran)

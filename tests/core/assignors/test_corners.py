@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from groupledger.core.arrays.batch import GroupBatch
+from groupledger.core.arrays.snapshots import select
 from groupledger.core.assignors import MESSAGES, Status, assign
-from groupledger.core.assignors.answer import only
 from groupledger.core.assignors.balance import heaviest
 from groupledger.core.scenarios.form import encode
 from groupledger.core.scenarios.solving import solve
@@ -84,17 +84,14 @@ def test_partitions_near_members_with_equal_subscriptions(members, racks, number
 
 
 def test_a_group_taken_out_of_a_batch_is_as_it_was_alone():
-    """All but the lists of topics and claims, which its members point into."""
     topics = {"t": 2, "u": 3}
     groups = [
         encode({"assignor": "sticky", "topics": topics, "members": [member(name, ["t", "u"], ("t", 0), *more)]}).batch
         for name, more in (("a", ()), ("b", [("u", 1)]), ("c", ()))
     ]
-    pointing = {"member_subscription", "subscription_start", "subscription_topic", "claim_topic", "claim_partition"}
-    own = {each.name for each in fields(GroupBatch) if getattr(groups[0], each.name) is not None} - pointing
+    own = {each.name for each in fields(GroupBatch) if getattr(groups[0], each.name) is not None}
     for index, alone in enumerate(groups):
-        cut = only(together(groups), index)
-        cut = replace(cut, claim_start=cut.claim_start - cut.claim_start[0])
+        cut, _, _ = select(together(groups), np.array([index]))
         assert {name: getattr(cut, name).tolist() for name in own} == {
             name: getattr(alone, name).tolist() for name in own
         }
@@ -109,5 +106,5 @@ def test_a_group_whose_order_a_tree_decides_stands_among_others():
     every = [plain, tree, plain, tree]
     alone = [assign("range", each) for each in every]
     answer = assign("range", together(every))
-    assert np.diff(answer.target_start).tolist() == [size for each in alone for size in np.diff(each.target_start)]
-    assert answer.target_partition.tolist() == [number for each in alone for number in each.target_partition]
+    assert np.diff(answer.target.start).tolist() == [size for each in alone for size in np.diff(each.target.start)]
+    assert answer.target.partition.tolist() == [number for each in alone for number in each.target.partition]

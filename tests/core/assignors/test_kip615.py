@@ -36,8 +36,8 @@ def answers(case):
     result = assign(NAME, encoded.batch)
     pairs = []
     for start, topic, partition in (
-        (result.target_start, result.target_topic, result.target_partition),
-        (result.assigned_start, result.assigned_topic, result.assigned_partition),
+        (result.target.start, result.target.topic, result.target.partition),
+        (result.assigned.start, result.assigned.topic, result.assigned.partition),
     ):
         flat = list(zip([encoded.topics[each] for each in topic.tolist()], partition.tolist(), strict=True))
         pairs.append({m["id"]: flat[start[at] : start[at + 1]] for at, m in enumerate(case["members"])})
@@ -104,7 +104,7 @@ def test_claims_are_dated_by_the_subscription_whatever_the_user_data_say():
     """Both claim t-0 in generation 1, so that neither owns it (KIP-792)."""
     case = scenario({"t": 2}, {"a": t(0), "b": t(0)})
     dated = replace(encode(case).batch, claim_generation=np.array([1, 5], np.int32))
-    assert assign(NAME, dated).target_partition.tolist() == [0, 1]
+    assert assign(NAME, dated).target.partition.tolist() == [0, 1]
 
 
 def test_a_group_without_members_has_no_lists():
@@ -121,7 +121,7 @@ def test_groups_whose_subscriptions_differ_are_refused_with_the_kips_advice():
 def test_a_refused_group_has_empty_lists():
     mixed = encode(scenario({"t": 2, "u": 1}, {"a": [], "b": []}, subscribed={"a": ["t"], "b": ["u"]})).batch
     assert assign(NAME, mixed).status.tolist() == [Status.SUBSCRIPTIONS_DIFFER]
-    assert assign(NAME, mixed).target_start.tolist() == [0, 0, 0]
+    assert assign(NAME, mixed).target.start.tolist() == [0, 0, 0]
 
 
 GROUPS = st.tuples(

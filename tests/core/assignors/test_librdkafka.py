@@ -29,7 +29,7 @@ def group(*owned, assignor=NAME, partitions=6, generations=None, topics=None):
 def target(scenario):
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch)
-    start, numbers = answer.target_start.tolist(), answer.target_partition.tolist()
+    start, numbers = answer.target.start.tolist(), answer.target.partition.tolist()
     return [sorted(numbers[low:high]) for low, high in pairwise(start)]
 
 

@@ -13,7 +13,6 @@ from groupledger.core.scenarios.form import encode
 from tests.examples import examples
 
 TOPICS = {"t0": 5, "t1": 1, "t10": 7, "none": 0}
-FIELDS = ("assigned_start", "assigned_topic", "assigned_partition", "target_start", "target_topic", "target_partition")
 
 
 class Plainly:
@@ -27,7 +26,15 @@ class Plainly:
     def __call__(self, name, scenario, *, shortly=True):
         self.monkeypatch.setattr(sticky, "plain", self.watched if shortly else lambda *_: False)
         answer = assign(name, encode(scenario).batch)
-        return [getattr(answer, field).tolist() for field in FIELDS], answer.status.tolist(), answer.path.tolist()
+        return (
+            [
+                column.tolist()
+                for each in (answer.assigned, answer.target)
+                for column in (each.start, each.topic, each.partition)
+            ],
+            answer.status.tolist(),
+            answer.path.tolist(),
+        )
 
     def watched(self, desk, group):
         self.done.append(constrained.plain(desk, group))

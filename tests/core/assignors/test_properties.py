@@ -38,9 +38,9 @@ def target_of(scenario):
     """{member: [(topic, partition), ..]}: where the group is to be once everything is given back."""
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode="safe")
-    topics = [encoded.topics[topic] for topic in answer.target_topic.tolist()]
-    flat = list(zip(topics, answer.target_partition.tolist(), strict=True))
-    start = answer.target_start.tolist()
+    topics = [encoded.topics[topic] for topic in answer.target.topic.tolist()]
+    flat = list(zip(topics, answer.target.partition.tolist(), strict=True))
+    start = answer.target.start.tolist()
     return {m["id"]: flat[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
 
 

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import GroupBatch
+from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
 from groupledger.core.assignors import ASSIGNORS, Path, assign
 from groupledger.core.assignors.safe import (
     PLAYED,
-    MemberAssignments,
     assign_safely,
-    assigned_of,
     offer_less_until_stable,
     rejoined,
     settle_in_two_rounds,
@@ -88,11 +87,11 @@ def owned_by(batch):
 
 
 def target_of(answer):
-    return pairs(answer.target_start, answer.target_topic, answer.target_partition)
+    return pairs(answer.target.start, answer.target.topic, answer.target.partition)
 
 
 def assigned_in(answer):
-    return pairs(answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
+    return pairs(answer.assigned.start, answer.assigned.topic, answer.assigned.partition)
 
 
 def require_no_early_hand_over(batch, answer):
@@ -119,7 +118,7 @@ def test_a_group_keeps_its_target_whichever_way_it_was_found(assignor, way):
         answer = way(ours, batch, assign_safely(ours, batch, cooperative=True))
         require_no_early_hand_over(batch, answer)
         if answer.path[0] != Path.CONSTRAINED:
-            again = rejoined(batch, assigned_of(answer))
+            again = rejoined(batch, answer.assigned)
             second = way(ours, again, assign_safely(ours, again, cooperative=True))
             assert assigned_in(second) == target_of(second) == target_of(answer)
 
@@ -166,8 +165,8 @@ def contrary(batch):
     """Two partitions: the one that `a` owns goes to `b` and the other to `a`, which is to have both if it has none."""
     leaves = set(batch.claim_partition.tolist()[:1])
     partition = np.array([*({0, 1} - leaves), *leaves], np.int32)
-    lists = np.array([0, 2 - len(leaves), 2]), np.zeros(2, np.int32), partition
-    return withhold_claimed(batch, AssignmentBatch(*lists, *lists, np.zeros(1, np.int32), np.array([Path.GENERAL])))
+    lists = MemberAssignments(np.array([0, 2 - len(leaves), 2]), np.zeros(2, np.int32), partition)
+    return withhold_claimed(batch, AssignmentBatch(lists, lists, np.zeros(1, np.int32), np.array([Path.GENERAL])))
 
 
 def test_an_assignor_that_never_settles_is_asked_so_often_and_then_gives_less():
@@ -234,7 +233,7 @@ def test_only_groups_that_wait_and_are_not_constrained_are_played():
     calm = together([encode(THIRD_ROUND | {"members": each}).batch for each in (settled, alike)])
     first = assign_safely(ASSIGNORS["cooperative-sticky"], calm, cooperative=True)
     assert first.path.tolist() == [Path.GENERAL, Path.CONSTRAINED]
-    assert len(first.assigned_topic) < len(first.target_topic)
+    assert len(first.assigned.topic) < len(first.target.topic)
     assert settle_in_two_rounds(refuse, calm, first) is first
 
 

@@ -27,13 +27,13 @@ any_scenario = st.sampled_from(EVERY).flatmap(scenarios)
 def target_of(scenario):
     encoded = encode(scenario)
     answer = assign(scenario["assignor"], encoded.batch, mode="safe")
-    start = answer.target_start
+    start = answer.target.start
     return {
         member["id"]: [
             (encoded.topics[topic], int(partition))
             for topic, partition in zip(
-                answer.target_topic[start[at] : start[at + 1]],
-                answer.target_partition[start[at] : start[at + 1]],
+                answer.target.topic[start[at] : start[at + 1]],
+                answer.target.partition[start[at] : start[at + 1]],
                 strict=True,
             )
         ]

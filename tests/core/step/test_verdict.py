@@ -159,7 +159,9 @@ def test_lists_stand_topic_by_topic(members):
     start = ragged.starts(np.array([len(each) for each in members], np.int64))
     topic = np.array([*chain(*members)], np.int64)
     order = np.empty(len(topic), np.int64)
-    by_topic(start, topic, np.full(5, NONE), np.zeros(5, np.int64), order)
+    place = np.full(5, NONE)
+    by_topic(start, topic, np.zeros(0, np.int32), place, order)
+    assert (place == NONE).all()
     expected = []
     for low, each in zip(start, members, strict=False):
         first = {value: each.index(value) for value in each}

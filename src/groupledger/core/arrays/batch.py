@@ -1,4 +1,4 @@
-"""Represent many consumer groups as flat integer arrays: an assignor's input and output.
+"""Represent many consumer groups as flat integer arrays: an assignor's input.
 
 Strings are already integers (`java_orders` gives hashes and ranks), so that one kernel call serves a whole
 Arrow batch of groups. A group is a segment: members `member_start[g]:member_start[g + 1]`, topics likewise.
@@ -66,21 +66,3 @@ class GroupBatch:
     def members(self) -> int:
         """Return the number of members of all groups."""
         return len(self.member_hash)
-
-
-@dataclass(frozen=True, slots=True)
-class AssignmentBatch:
-    """An assignor's answer: a list per member, in the order of Kafka's own lists, and a status per group.
-
-    `assigned` is Kafka's answer. `target` is the assignment that the assignor aims for: the same arrays, except for
-    cooperative-sticky, whose answer withholds each partition that its owner must first revoke (KIP-429).
-    """
-
-    assigned_start: LongArray  # [M+1]
-    assigned_topic: IntArray  # local topics
-    assigned_partition: IntArray
-    target_start: LongArray  # [M+1]
-    target_topic: IntArray
-    target_partition: IntArray
-    status: IntArray  # [G], a `Status` of core/assignors/group.py; a group with another status than OK has empty lists
-    path: IntArray  # [G], a `Path` likewise: which algorithm decided

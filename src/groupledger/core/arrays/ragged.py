@@ -87,6 +87,48 @@ class Ragged:
         return self.only(wanted[self.member]).joined(other.only(~wanted[other.member]))
 
 
+@dataclass(frozen=True, slots=True)
+class MemberAssignments(Ragged):
+    """A list of partitions for each of M members."""
+
+    topic: IntArray  # local topics
+    partition: IntArray
+
+    def replaced(self, members: LongArray, lists: MemberAssignments) -> MemberAssignments:
+        """Return a copy with other lists for some members."""
+        stays = ~np.isin(self.member, members)
+        owner = np.concatenate([self.member[stays], members[lists.member]])
+        order = np.argsort(owner, kind="stable")
+        topic = np.concatenate([self.topic[stays], lists.topic])[order]
+        partition = np.concatenate([self.partition[stays], lists.partition])[order]
+        return MemberAssignments(starts(np.bincount(owner, minlength=len(self.start) - 1)), topic, partition)
+
+    def within(self, other: MemberAssignments) -> Mask:
+        """Return which entries are also in the other's list of the same member."""
+        topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))
+        partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
+        shape = len(self.start), topics, partitions
+        mine, theirs = (
+            np.ravel_multi_index((each.member, each.topic, each.partition), shape) for each in (self, other)
+        )
+        found: Mask = np.isin(mine, theirs)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentBatch:
+    """An assignor's answer: lists in the order of Kafka's own, and a status per group.
+
+    `assigned` is Kafka's answer. `target` is the assignment that the assignor aims for: the same lists, except for
+    cooperative-sticky, whose answer withholds each partition that its owner must first revoke (KIP-429).
+    """
+
+    assigned: MemberAssignments
+    target: MemberAssignments
+    status: IntArray  # [G], a `Status` of core/assignors/group.py; a group with another status than OK has empty lists
+    path: IntArray  # [G], a `Path` likewise: which algorithm decided
+
+
 # Number the partitions of a batch of groups densely ("slots"), so that a set of partitions is a mask.
 #
 # Topics of all groups are numbered in one sequence ("topic row": a topic of one group). Each existing partition is a

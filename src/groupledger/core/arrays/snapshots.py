@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
-from groupledger.core.arrays.java_orders import hash_texts, rank_present, rank_texts
-from groupledger.core.arrays.kernels import kernel
-from groupledger.core.arrays.ragged import Ragged
-from groupledger.core.custom.custom_group import Group, Member
+from groupledger.core.arrays.java_orders import computed_map_order, hash_texts, rank_present, rank_texts
+from groupledger.core.arrays.kernels import kernel, run
+from groupledger.core.arrays.ragged import MemberAssignments, Ragged
+from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.ragged import Mask
@@ -82,7 +83,7 @@ class Snapshots:
 
 
 class Subscribed:
-    """Look up in constant time which subscription names which topic."""
+    """Look up in constant time which subscription names which topic. One that no member has must name none."""
 
     def __init__(self, batch: GroupBatch) -> None:
         """Allocate one cell per subscription and topic of its group."""
@@ -226,29 +227,48 @@ def number_topics(
 
 
 @kernel
-def by_topic(start: LongArray, topic: LongArray, seen: LongArray, place: LongArray, order: LongArray) -> None:
-    """Fill `order` so that each list's entries are grouped by topic, topics and partitions in order of appearance.
+def by_topic(
+    start: LongArray, topic: IntArray | LongArray, hashes: IntArray, place: LongArray, order: LongArray
+) -> None:
+    """Fill `order` so that each list's entries are grouped by topic, partitions in order of appearance.
 
-    Scratch space, by topic row: `seen` (NONE) and `place`.
+    Topics are in order of appearance, too, or, given the `hashes` of their names, in that of the hash map of
+    `user_data_order`. Scratch space, by topic: `place` (NONE), which is given back as it was.
     """
-    first = np.empty(len(seen), np.int64)
+    named = np.empty(len(place), np.int32)
     for member in range(len(start) - 1):
-        topics = 0
+        topics, again = 0, False
         for at in range(start[member], start[member + 1]):
-            if seen[topic[at]] != member:
-                seen[topic[at]] = member
-                place[topic[at]] = 0
-                first[topics] = topic[at]
+            again = place[topic[at]] != NONE
+            if not again:
+                named[topics] = topic[at]
                 topics += 1
+                place[topic[at]] = 0
             place[topic[at]] += 1
+        if len(hashes) > 0:
+            computed_map_order(hashes, named, topics, again)
         free = start[member]
         for each in range(topics):
-            size = place[first[each]]
-            place[first[each]] = free
+            size = place[named[each]]
+            place[named[each]] = free
             free += size
         for at in range(start[member], start[member + 1]):
             order[place[topic[at]]] = at
             place[topic[at]] += 1
+        for each in range(topics):
+            place[named[each]] = NONE
+
+
+def user_data_order(start: LongArray, topic: IntArray, hashes: IntArray) -> LongArray:
+    """Return the places of the claims of each of M members in the order of StickyAssignor's user data (KIP-54).
+
+    Claims are written topic by topic, topics in the order of the writer's hash map. `start` [M+1]: where each member's
+    claims begin in `topic`, which has the topic of each claim as an index into `hashes` (Java's hash code of its name).
+    Places are into `topic`; a member's claims stay between its starts.
+    """
+    order = np.empty(len(topic), np.int64)
+    run(by_topic, start, topic, hashes, np.full(len(hashes), NONE), order, cells=len(topic) + len(start))
+    return order
 
 
 # Encode groups in plain values as the arrays that assignors take: the one way from strings to a `GroupBatch`.
@@ -273,6 +293,13 @@ class EncodedGroups:
     batch: GroupBatch
     members: list[Member]  # [M]
     topics: list[str]  # [T]
+
+    def named(self, lists: MemberAssignments) -> dict[str, tuple[TopicPartition, ...]]:
+        """Return the list of each member by its id, for a batch of one group."""
+        topics = (self.topics[each] for each in lists.topic.tolist())
+        pairs = [*map(TopicPartition, topics, lists.partition.tolist())]
+        bounds = zip(self.members, pairwise(lists.start.tolist()), strict=True)
+        return {member.member_id: tuple(pairs[low:high]) for member, (low, high) in bounds}
 
 
 def encode_groups(

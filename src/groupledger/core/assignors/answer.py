@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
 from groupledger.core.arrays.kernels import kernel, run
+from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
+from groupledger.core.arrays.snapshots import select
 from groupledger.core.assignors.group import ExactMapOrders, Status, TargetLists, arrays
-from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable
+from groupledger.core.assignors.server.java_collections import HashedKey, walk_keys
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.ragged import Mask
@@ -24,11 +25,9 @@ def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> Assig
     """Return the answer of this kernel's assignor; `cooperative` is None for one without a cooperative form."""
     lists, status, path = lists_of(kernel, batch, bool(cooperative))
     size = int(lists.start[-1])
-    target = lists.start, lists.topic[:size], lists.partition[:size]
-    given = target
-    if cooperative and lists.withheld[:size].any():
-        given = _without(*target, lists.withheld[:size])
-    return AssignmentBatch(*given, *target, status, path)
+    target, withheld = MemberAssignments(lists.start, lists.topic[:size], lists.partition[:size]), lists.withheld[:size]
+    given = _without(target, withheld) if cooperative and withheld.any() else target
+    return AssignmentBatch(given, target, status, path)
 
 
 def lists_of(kernel: Kernel, batch: GroupBatch, cooperative: bool) -> tuple[TargetLists, IntArray, IntArray]:
@@ -53,14 +52,12 @@ def _run(
     return lists, status, path
 
 
-def _without(
-    start: LongArray, topic: IntArray, partition: IntArray, withheld: Mask
-) -> tuple[LongArray, IntArray, IntArray]:
-    """Return the lists without the withheld partitions."""
+def _without(target: MemberAssignments, withheld: Mask) -> MemberAssignments:
+    """Return the lists without the withheld partitions: `only`, in a third of the time."""
     count = len(withheld) - int(np.count_nonzero(withheld))
-    given = np.empty(len(start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
-    run(_leave_out, start, topic, partition, withheld, *given, cells=len(topic))
-    return given
+    given = np.empty(len(target.start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
+    run(_leave_out, target.start, target.topic, target.partition, withheld, *given, cells=len(withheld))
+    return MemberAssignments(*given)
 
 
 @kernel
@@ -88,8 +85,7 @@ def _look_again(
     kernel: Kernel, batch: GroupBatch, cooperative: bool, group: int, lists: TargetLists, status: IntArray
 ) -> TargetLists:
     """Assign one group with colliding ids, by orders computed key by key, and put its lists in place."""
-
-    alone = only(batch, group)
+    alone, _, _ = select(batch, np.array([group]))
     found, found_status, _ = _run(kernel, alone, cooperative, exact_orders_of(alone))
     status[group] = found_status[0]
     if found_status[0] != Status.OK:
@@ -103,16 +99,6 @@ def _look_again(
 
 
 # Find iteration orders, key by key and slowly, for ids chosen to collide: one bucket of Java's hash map is a tree.
-
-PER_MEMBER = (
-    "member_hash",
-    "member_rank",
-    "instance_rank",
-    "member_rack",
-    "subscription_generation",
-    "claim_generation",
-    "member_subscription",
-)
 
 
 def exact_orders_of(batch: GroupBatch) -> ExactMapOrders:
@@ -130,22 +116,4 @@ def exact_orders_of(batch: GroupBatch) -> ExactMapOrders:
 
 
 def _walk(hashes: IntArray, ranks: IntArray, inserted: Iterable[int]) -> list[int]:
-    table = JavaTable(LEAST_CAPACITY)
-    for each in inserted:
-        table.put(HashedKey(int(hashes[each]), int(ranks[each]), each))
-    return list(table)
-
-
-def only(batch: GroupBatch, group: int) -> GroupBatch:
-    """Return the group as a batch of its own. Subscriptions and racks stay whole: they are only indexed."""
-    m, n = batch.member_start[group], batch.member_start[group + 1]
-    t, u = batch.topic_start[group], batch.topic_start[group + 1]
-    cut = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    cut |= {name: cut[name][m:n] for name in PER_MEMBER}
-    cut |= {name: cut[name][t:u] for name in ("topic_hash", "topic_rank", "topic_partitions")}
-    cut["member_start"] = np.array([0, n - m], np.int64)
-    cut["topic_start"] = np.array([0, u - t], np.int64)
-    cut["claim_start"] = batch.claim_start[m : n + 1]
-    if batch.rack_topic_start is not None:
-        cut["rack_topic_start"] = batch.rack_topic_start[t : u + 1]
-    return GroupBatch(**cut)
+    return walk_keys((HashedKey(int(hashes[each]), int(ranks[each]), each) for each in inserted), LEAST_CAPACITY)

@@ -10,22 +10,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel, run
+from groupledger.core.arrays.ragged import AssignmentBatch
+from groupledger.core.arrays.snapshots import Subscribed
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.group import Arrays, GroupView, TargetLists, arrays, clear, group_at, sort_by_rank
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.step import Reason
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 
 __all__ = [
     "JoinMemory",
@@ -312,51 +310,44 @@ def _next_epochs(b: Arrays, epochs: LongArray) -> None:
             epochs[index] = max(epochs[index], epoch_of(g, member) + 1)
 
 
-@kernel
-def eligible_counts(b: Arrays, counts: IntArray) -> None:
-    """Fill `counts` with `eligible` of each group."""
-    for index in range(len(counts)):
-        counts[index] = eligible(group_at(b, index))
-
-
 # List what a stream join leaves unassigned, as rows with the reason (KIP-315, "Assignment Strategy" 1 and 5).
 
 
 class LeftOut(NamedTuple):
-    """Rows by group, local topic, partition; `beyond` distinguishes the two reasons."""
+    """Rows by group, local topic, partition, with the `Reason`."""
 
     group: LongArray
     topic: LongArray
     partition: LongArray
-    beyond: NDArray[np.bool_]
-
-    def reason(self, row: int) -> Reason:
-        """Return the reason of one row."""
-        return Reason.BEYOND_LEAST_COUNT if self.beyond[row] else Reason.OWNER_NOT_SUBSCRIBED
+    reason: IntArray
 
 
 def left_out(batch: GroupBatch, answer: AssignmentBatch) -> LeftOut:
     """Return the partitions of subscribed topics that `answer` leaves without an owner."""
-    eligible = np.zeros(batch.groups, np.int32)
-    run(eligible_counts, arrays(batch), eligible, cells=len(batch.subscription_topic))
-    group_of_member = ragged.owners(batch.member_start)
-    counts = np.where(_subscribed(batch, group_of_member), np.maximum(batch.topic_partitions, 0), 0)
+    group_of_member, group_of_topic = ragged.owners(batch.member_start), ragged.owners(batch.topic_start)
+    counts = np.where(Subscribed(batch).any(), np.maximum(batch.topic_partitions, 0), 0)
     first = ragged.starts(counts.astype(np.int64))
-    member = ragged.owners(answer.assigned_start)
-    row = batch.topic_start[group_of_member[member]] + answer.assigned_topic
+    member = ragged.owners(answer.assigned.start)
+    row = batch.topic_start[group_of_member[member]] + answer.assigned.topic
     free = np.ones(int(first[-1]), np.bool_)
-    free[first[row] + answer.assigned_partition] = False
+    free[first[row] + answer.assigned.partition] = False
     slot = np.flatnonzero(free)
     topic = ragged.owners(first)[slot]
     partition = slot - first[topic]
-    group = ragged.owners(batch.topic_start)[topic]
-    return LeftOut(group, topic - batch.topic_start[group], partition, partition >= eligible[group])
+    group = group_of_topic[topic]
+    reason = reasons(group, partition, group_of_topic, counts, batch.groups)
+    return LeftOut(group, topic - batch.topic_start[group], partition, reason)
 
 
-def _subscribed(batch: GroupBatch, group_of_member: LongArray) -> IntArray:
-    """Return [T]: 1 for topics that a member of their group subscribes to."""
-    start, entry = ragged.take(batch.subscription_start, batch.member_subscription)
-    group = group_of_member[ragged.owners(start)]
-    subscribed = np.zeros(len(batch.topic_partitions), np.int32)
-    subscribed[batch.topic_start[group] + batch.subscription_topic[entry]] = 1
-    return subscribed
+def reasons(
+    group: LongArray, partition: LongArray | IntArray, group_of_topic: LongArray, counts: IntArray, groups: int
+) -> IntArray:
+    """Return the `Reason` of each partition that is left out, given its group.
+
+    `counts` [T]: the partitions of each subscribed topic, below 1 for one that does not exist.
+    """
+    there = counts > 0
+    least = np.full(groups, np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(least, group_of_topic[there], counts[there])
+    beyond = partition >= least[group]
+    return np.where(beyond, Reason.BEYOND_LEAST_COUNT, Reason.OWNER_NOT_SUBSCRIBED).astype(np.int32)

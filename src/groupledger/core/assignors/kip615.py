@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.claims import slots, topics_by_name
 from groupledger.core.assignors.group import Arrays, GroupView, Status, TargetLists, clear, group_at, sort_by_rank
-from groupledger.core.assignors.safe import Doubt, doubts, withhold_claimed, without_claims
+from groupledger.core.assignors.safe import Doubt, doubts, generations, withhold_claimed, without_claims
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +53,7 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
 
 def _is_current(batch: GroupBatch) -> NDArray[np.bool_]:
     """Return whether each member's claims have the highest generation in its group (no generation is the lowest)."""
-    dated = np.where(batch.subscription_generation >= 0, batch.subscription_generation, batch.claim_generation)
+    dated = generations(batch, cooperative=True)
     group = ragged.owners(batch.member_start)
     highest = np.full(batch.groups, -1, np.int64)
     np.maximum.at(highest, group, dated)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch
+from groupledger.core.arrays.batch import NONE, GroupBatch
+from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments, starts
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.assignors.safe import withhold_claimed
 
@@ -76,12 +77,12 @@ def assign(batch: GroupBatch) -> AssignmentBatch:
     lists: list[list[Partition]] = []
     for group in range(batch.groups):
         lists += _lists(batch, group)
-    start = np.concatenate([[0], np.cumsum([len(each) for each in lists], dtype=np.int64)]).astype(np.int64)
+    start = starts(np.array([len(each) for each in lists], np.int64))
     flat = np.array([pair for each in lists for pair in each], np.int32).reshape(-1, 2)
-    target = start, flat[:, 0].copy(), flat[:, 1].copy()
+    target = MemberAssignments(start, flat[:, 0].copy(), flat[:, 1].copy())
     path = np.full(batch.groups, Path.ONLY, np.int32)
     status = np.full(batch.groups, Status.OK, np.int32)
-    return withhold_claimed(batch, AssignmentBatch(*target, *target, status, path))
+    return withhold_claimed(batch, AssignmentBatch(target, target, status, path))
 
 
 def _lists(batch: GroupBatch, group: int) -> list[list[Partition]]:

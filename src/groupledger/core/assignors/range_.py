@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.assignors.answer import answer
 from groupledger.core.assignors.group import (
     Arrays,
@@ -59,7 +60,7 @@ def assign_ranges(g: GroupView, out: TargetLists) -> int:
     topics = topics[:known]
     heads, seats = subscribers(g, order)
     needs = topics_where_racks_matter(g, order, topics, heads, seats)
-    if any_true(needs):
+    if needs.any():
         assign_near(g, order, topics, heads, seats, needs, out)
     else:
         _write(g, order, topics, heads, seats, out)
@@ -125,15 +126,6 @@ def topics_where_racks_matter(
             members = order[seats[heads[local] : heads[local + 1]]]
             needs[at] = racks_matter(g, members, len(members), topics[at : at + 1], 1)
     return needs
-
-
-@kernel
-def any_true(flags: NDArray[np.bool_]) -> bool:
-    """Return whether any of the flags is set."""
-    for flag in flags:
-        if flag:
-            return True
-    return False
 
 
 @kernel

@@ -25,7 +25,8 @@ from groupledger.core.assignors.group import (
 )
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
+    from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
+    from groupledger.core.arrays.ragged import AssignmentBatch
 
 OK = int(Status.OK)
 NO_MEMBERS = int(Status.NO_MEMBERS_TO_CIRCLE)

@@ -11,16 +11,16 @@ If the group would change its target later, it gets that later target from the f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray, LongArray
-from groupledger.core.arrays.ragged import MemberSlots, Naming, Ragged, Topics, number
-from groupledger.core.arrays.snapshots import select, with_members
+from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments, MemberSlots, Naming, Topics, number
+from groupledger.core.arrays.snapshots import Subscribed, select, with_members
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.rebalance.step import withhold
 
@@ -46,17 +46,16 @@ def among_subscribers(assignor: Assignor) -> Assignor:
             return assignor(batch)
         start = np.concatenate(([0], np.cumsum(named)))[batch.member_start]
         answer = assignor(with_members(batch, np.flatnonzero(named), start))
-        assigned, target = (_spread(each, named) for each in (answer.assigned_start, answer.target_start))
-        return replace(answer, assigned_start=assigned, target_start=target)
+        return replace(answer, assigned=_spread(answer.assigned, named), target=_spread(answer.target, named))
 
     return assign
 
 
-def _spread(start: LongArray, named: NDArray[np.bool_]) -> LongArray:
-    """Return the starts of all members' lists from those of the `named` members; the others' lists are empty."""
+def _spread(lists: MemberAssignments, named: NDArray[np.bool_]) -> MemberAssignments:
+    """Return the lists of all members from those of the `named` members; the others' lists are empty."""
     length = np.zeros(len(named), np.int64)
-    length[named] = np.diff(start)
-    return ragged.starts(length)
+    length[named] = np.diff(lists.start)
+    return replace(lists, start=ragged.starts(length))
 
 
 class Doubt(IntEnum):
@@ -89,7 +88,7 @@ def doubts(batch: GroupBatch, *, cooperative: bool) -> IntArray:
     topic = _topic_rows(batch, member, batch.claim_topic)
     doubt = np.zeros(len(member), np.int32)
     there = (batch.claim_partition >= 0) & (batch.claim_partition < batch.topic_partitions[topic])
-    doubt[~_subscribed(batch, member, topic)] = Doubt.NOT_SUBSCRIBED
+    doubt[~Subscribed(batch).names(member, topic)] = Doubt.NOT_SUBSCRIBED
     doubt[~there] = Doubt.NO_SUCH_PARTITION
     left = np.flatnonzero(doubt == Doubt.NONE)
     _, slot = np.unique((topic[left] << 32) + batch.claim_partition[left], return_inverse=True)
@@ -119,15 +118,6 @@ def generations(batch: GroupBatch, *, cooperative: bool) -> LongArray:
     return np.where(cooperative & (stated >= 0), stated, batch.claim_generation).astype(np.int64)
 
 
-def _subscribed(batch: GroupBatch, member: LongArray, topic: LongArray) -> NDArray[np.bool_]:
-    """Return whether each member names the topic row in its subscription."""
-    start, entry = ragged.take(batch.subscription_start, batch.member_subscription)
-    subscriber = ragged.owners(start)
-    named = _topic_rows(batch, subscriber, batch.subscription_topic[entry])
-    rows = len(batch.topic_hash)
-    return np.isin(member * rows + topic, subscriber * rows + named)
-
-
 def _topic_rows(batch: GroupBatch, member: LongArray, topic: IntArray) -> LongArray:
     """Convert local topics of members' groups to rows of the batch's topics."""
     group = ragged.owners(batch.member_start)[member]
@@ -147,49 +137,17 @@ def without_claims(batch: GroupBatch, kept: NDArray[np.bool_]) -> GroupBatch:
 
 def withhold_claimed(batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
     """Return the target without what a member gains while another claims it (KIP-429, step 2.4)."""
-    owner, claimant = ragged.owners(answer.target_start), ragged.owners(batch.claim_start)
-    gets = Naming(_topic_rows(batch, owner, answer.target_topic), answer.target_partition)
+    target, claimant = answer.target, ragged.owners(batch.claim_start)
+    gets = Naming(_topic_rows(batch, target.member, target.topic), target.partition)
     claimed = Naming(_topic_rows(batch, claimant, batch.claim_topic), batch.claim_partition)
     rows = len(batch.topic_hash)
     topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, np.zeros(rows, bool), np.ones(rows, bool))
     slots, (mine, theirs) = number(topics, [gets, claimed])
-    claims, target = MemberSlots(batch.claim_start, theirs), MemberSlots(answer.target_start, mine)
-    given = withhold(claims, target, slots, generations(batch, cooperative=True))
+    claims, wanted = MemberSlots(batch.claim_start, theirs), MemberSlots(target.start, mine)
+    given = withhold(claims, wanted, slots, generations(batch, cooperative=True))
     first = batch.topic_start[slots.group[given.slot]]
-    return replace(
-        answer,
-        assigned_start=given.start,
-        assigned_topic=(slots.topic[given.slot] - first).astype(np.int32),
-        assigned_partition=slots.partition[given.slot],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class MemberAssignments(Ragged):
-    """A list of partitions for each of M members."""
-
-    topic: IntArray  # local topics
-    partition: IntArray
-
-    def replaced(self, members: LongArray, lists: MemberAssignments) -> MemberAssignments:
-        """Return a copy with other lists for some members."""
-        stays = ~np.isin(self.member, members)
-        owner = np.concatenate([self.member[stays], members[lists.member]])
-        order = np.argsort(owner, kind="stable")
-        topic = np.concatenate([self.topic[stays], lists.topic])[order]
-        partition = np.concatenate([self.partition[stays], lists.partition])[order]
-        return MemberAssignments(ragged.starts(np.bincount(owner, minlength=len(self.start) - 1)), topic, partition)
-
-    def within(self, other: MemberAssignments) -> NDArray[np.bool_]:
-        """Return which entries are also in the other's list of the same member."""
-        topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))
-        partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
-        shape = len(self.start), topics, partitions
-        mine, theirs = (
-            np.ravel_multi_index((each.member, each.topic, each.partition), shape) for each in (self, other)
-        )
-        found: NDArray[np.bool_] = np.isin(mine, theirs)
-        return found
+    topic = (slots.topic[given.slot] - first).astype(np.int32)
+    return replace(answer, assigned=MemberAssignments(given.start, topic, slots.partition[given.slot]))
 
 
 def settle_in_two_rounds(
@@ -205,8 +163,8 @@ def settle_in_two_rounds(
         return answer
     part, member, _ = select(batch, waiting)
     first = taken(answer, waiting, member)
-    again = assignor(rejoined(part, assigned_of(first)))
-    changed = _changed(part, target_of(first), target_of(again))
+    again = assignor(rejoined(part, first.assigned))
+    changed = _changed(part, first.target, again.target)
     if len(changed) == 0:
         return answer
     rest, within, _ = select(part, changed)
@@ -216,8 +174,8 @@ def settle_in_two_rounds(
         if played < PLAYED
         else offer_less_until_stable(assignor, rest, later)
     )
-    assigned = assigned_of(answer).replaced(member[within], assigned_of(found))
-    return _answer(answer, assigned=assigned, target=target_of(answer).replaced(member[within], target_of(found)))
+    assigned = answer.assigned.replaced(member[within], found.assigned)
+    return replace(answer, assigned=assigned, target=answer.target.replaced(member[within], found.target))
 
 
 def offer_less_until_stable(assignor: Assignor, batch: GroupBatch, answer: AssignmentBatch) -> AssignmentBatch:
@@ -225,12 +183,12 @@ def offer_less_until_stable(assignor: Assignor, batch: GroupBatch, answer: Assig
 
     Terminates: each simulated round gives at least one partition less, and a group that got nothing loses nothing.
     """
-    given = assigned_of(answer)
+    given = answer.assigned
     while True:
         again = assignor(rejoined(batch, given))
-        kept = given.within(target_of(again))
+        kept = given.within(again.target)
         if kept.all():
-            return _answer(again, assigned=given, target=target_of(again))
+            return replace(again, assigned=given)
         given = given.only(kept)
 
 
@@ -249,13 +207,13 @@ def rejoined(batch: GroupBatch, given: MemberAssignments) -> GroupBatch:
 
 def taken(answer: AssignmentBatch, groups: LongArray, members: LongArray) -> AssignmentBatch:
     """Return the answer of some groups and their members."""
-    few = replace(answer, status=answer.status[groups], path=answer.path[groups])
-    return _answer(few, assigned=assigned_of(answer).of(members), target=target_of(answer).of(members))
+    assigned, target = answer.assigned.of(members), answer.target.of(members)
+    return AssignmentBatch(assigned, target, answer.status[groups], answer.path[groups])
 
 
 def _waits(batch: GroupBatch, answer: AssignmentBatch) -> NDArray[np.bool_]:
     """Mark groups, [G], that do not yet get all of their target, unless the constrained algorithm decided."""
-    less = np.diff(answer.assigned_start) < np.diff(answer.target_start)
+    less = np.diff(answer.assigned.start) < np.diff(answer.target.start)
     groups = ragged.owners(batch.member_start)[less]
     waits = np.zeros(batch.groups, np.bool_)
     waits[groups] = answer.path[groups] != Path.CONSTRAINED
@@ -267,21 +225,3 @@ def _changed(batch: GroupBatch, before: MemberAssignments, after: MemberAssignme
     member = before.member[~before.within(after)]
     groups: LongArray = np.unique(ragged.owners(batch.member_start)[member])
     return groups
-
-
-def assigned_of(answer: AssignmentBatch) -> MemberAssignments:
-    """Return what members are given in this round."""
-    return MemberAssignments(answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
-
-
-def target_of(answer: AssignmentBatch) -> MemberAssignments:
-    """Return the target of every member."""
-    return MemberAssignments(answer.target_start, answer.target_topic, answer.target_partition)
-
-
-def _answer(answer: AssignmentBatch, *, assigned: MemberAssignments, target: MemberAssignments) -> AssignmentBatch:
-    return AssignmentBatch(
-        *(assigned.start, assigned.topic, assigned.partition),
-        *(target.start, target.topic, target.partition),
-        *(answer.status, answer.path),
-    )

@@ -14,7 +14,8 @@ from groupledger.core.assignors.general import general
 from groupledger.core.assignors.group import Arrays, GroupView, Path, Status, TargetLists, clear, group_at, walk_members
 
 if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch, IntArray
+    from groupledger.core.arrays.batch import GroupBatch, IntArray
+    from groupledger.core.arrays.ragged import AssignmentBatch
 
 OK = int(Status.OK)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)

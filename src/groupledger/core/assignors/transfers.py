@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from groupledger.core.arrays import ragged
 from groupledger.core.assignors.answer import lists_of
 from groupledger.core.assignors.group import Path
 from groupledger.core.assignors.safe import Doubt, doubts, without_claims
@@ -18,9 +15,8 @@ from groupledger.core.assignors.sticky import sticky_groups
 from groupledger.core.rebalance.registry import BY_NAME
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from groupledger.core.arrays.batch import AssignmentBatch, GroupBatch
+    from groupledger.core.arrays.batch import GroupBatch
+    from groupledger.core.arrays.ragged import AssignmentBatch, Mask
 
 Transfer = tuple[int, int, int]  # local topic, partition, new owner
 
@@ -33,10 +29,10 @@ def transferring(name: str, batch: GroupBatch, answer: AssignmentBatch, *, mode:
     """
     if not BY_NAME[name].sticky or answer.path[0] == Path.GENERAL:
         return None
-    moving = _withheld(answer) if BY_NAME[name].cooperative else _moving_eagerly(batch, mode)
-    member = ragged.owners(answer.target_start)[moving]
-    topic, partition = answer.target_topic[moving], answer.target_partition[moving]
-    return list(zip(topic.tolist(), partition.tolist(), member.tolist(), strict=True))
+    target = answer.target
+    cooperative = BY_NAME[name].cooperative
+    moving = target.only(~target.within(answer.assigned) if cooperative else _moving_eagerly(batch, mode))
+    return list(zip(moving.topic.tolist(), moving.partition.tolist(), moving.member.tolist(), strict=True))
 
 
 def is_sticky(name: str) -> bool | None:
@@ -49,24 +45,10 @@ def is_sticky(name: str) -> bool | None:
     return True if BY_NAME[name].sticky else None
 
 
-def _moving_eagerly(batch: GroupBatch, mode: str) -> NDArray[np.bool_]:
+def _moving_eagerly(batch: GroupBatch, mode: str) -> Mask:
     """Mark transfers of `sticky`, which hands over at once: the kernel marks what another member claimed."""
     if mode == "safe":
         batch = without_claims(batch, doubts(batch, cooperative=False) == Doubt.NONE)
     # StickyAssignor has no map of transfers of its own: it inherits the one that the constrained algorithm fills.
     lists, _, _ = lists_of(sticky_groups, batch, False)
     return lists.withheld[: lists.start[-1]]
-
-
-def _withheld(answer: AssignmentBatch) -> NDArray[np.bool_]:
-    """Return which entries of the target are not given yet."""
-    return ~np.isin(
-        _keys(answer.target_start, answer.target_topic, answer.target_partition),
-        _keys(answer.assigned_start, answer.assigned_topic, answer.assigned_partition),
-    )
-
-
-def _keys(start: NDArray[np.int64], topic: NDArray[np.int32], partition: NDArray[np.int32]) -> NDArray[np.void]:
-    """Return one comparable key per entry: its member, topic and partition."""
-    columns = np.column_stack([ragged.owners(start), topic, partition]).astype(np.int64)
-    return np.ascontiguousarray(columns).view([("member", "i8"), ("topic", "i8"), ("partition", "i8")]).ravel()

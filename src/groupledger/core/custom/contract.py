@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.batch import NONE, GroupBatch, LongArray
+from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import (
@@ -169,7 +170,7 @@ def assign_custom(
     status = np.array([Status.CUSTOM_REFUSED if each.complaints else Status.OK for each in found], np.int32)
     assigned = _arrays(batch, texts, [each.assigned for each in found])
     target = _arrays(batch, texts, [each.target for each in found])
-    answer = AssignmentBatch(*assigned, *target, status, np.full(len(found), Path.ONLY, np.int32))
+    answer = AssignmentBatch(assigned, target, status, np.full(len(found), Path.ONLY, np.int32))
     return answer, {at: each.complaints for at, each in enumerate(found) if each.complaints}
 
 
@@ -210,8 +211,8 @@ def _member(batch: GroupBatch, texts: Texts, at: int, names: list[str], generati
     )
 
 
-def _arrays(batch: GroupBatch, texts: Texts, plans: list[SortedPartitions]) -> tuple[LongArray, IntArray, IntArray]:
-    """Return start, local topic and partition of each member's list."""
+def _arrays(batch: GroupBatch, texts: Texts, plans: list[SortedPartitions]) -> MemberAssignments:
+    """Return each member's list."""
     lengths, topics, numbers = [], [], []
     begins, topic_begins = batch.member_start.tolist(), batch.topic_start.tolist()
     for at, plan in enumerate(plans):
@@ -221,4 +222,5 @@ def _arrays(batch: GroupBatch, texts: Texts, plans: list[SortedPartitions]) -> t
             lengths.append(len(given))
             topics += [local[each.topic] for each in given]
             numbers += [each.partition for each in given]
-    return ragged.starts(np.array(lengths, np.int64)), np.array(topics, np.int32), np.array(numbers, np.int32)
+    start = ragged.starts(np.array(lengths, np.int64))
+    return MemberAssignments(start, np.array(topics, np.int32), np.array(numbers, np.int32))

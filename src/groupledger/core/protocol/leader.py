@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, LongArray
-from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.arrays.batch import NONE, GroupBatch, LongArray
+from groupledger.core.arrays.ragged import (
+    AssignmentBatch,
+    MemberAssignments,
+    MemberSlots,
+    Naming,
+    Slots,
+    Topics,
+    number,
+)
 from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
@@ -168,13 +176,13 @@ def _plans(questions: Sequence[Question], assignor: str, form: Form, custom: Cus
     slots, owned, target, offered = _number(batch, answer, remembered=assignor in REMEMBERED)
     split = [_by_group(encoded, slots, mask) for mask in three_sets(owned, target, slots)]
     sets = [ThreeSets(*each) for each in zip(*split, strict=True)]
-    targets = _lists(encoded, answer.target_start, answer.target_topic, answer.target_partition)
+    targets = _lists(encoded, answer.target)
     if form is Form.KIP:
         given = assign_round(form, owned, target, slots, generations(batch, cooperative=True))
         given = given if custom else hold_back(given, target, offered, slots)
         assigned = _cut(encoded, given.start, _named(encoded, slots.topic[given.slot], slots.partition[given.slot]))
     else:
-        assigned = _lists(encoded, answer.assigned_start, answer.assigned_topic, answer.assigned_partition)
+        assigned = _lists(encoded, answer.assigned)
     return [
         Plan(*each) if each[3] is None else Plan({}, {}, ThreeSets(), each[3])
         for each in zip(assigned, targets, sets, failures, strict=True)
@@ -249,20 +257,16 @@ def _number(
     """
     first = batch.topic_start[ragged.owners(batch.member_start)]  # [M] first topic row of each member's group
     owned_start = np.zeros_like(batch.claim_start) if remembered else batch.claim_start
-    lists = [
-        (owned_start, batch.claim_topic, batch.claim_partition),
-        (answer.target_start, answer.target_topic, answer.target_partition),
-        (answer.assigned_start, answer.assigned_topic, answer.assigned_partition),
-    ]
-    namings = [
-        Naming(topic[: start[-1]] + first[ragged.owners(start)], partition[: start[-1]])
-        for start, topic, partition in lists
-    ]
+    owned = MemberAssignments(
+        owned_start, *(each[: owned_start[-1]] for each in (batch.claim_topic, batch.claim_partition))
+    )
+    lists = [owned, answer.target, answer.assigned]
+    namings = [Naming(each.topic + first[each.member], each.partition) for each in lists]
     known = batch.topic_partitions != NONE
     topics = Topics(ragged.owners(batch.topic_start), batch.topic_partitions, ~known, known)
-    slots, (owned, target, offered) = number(topics, namings)
-    lists_of = [MemberSlots(start, slot) for (start, _, _), slot in zip(lists, (owned, target, offered), strict=True)]
-    return slots, lists_of[0].distinct(len(slots)), lists_of[1], lists_of[2]
+    slots, numbered = number(topics, namings)
+    owns, target, offered = (MemberSlots(each.start, slot) for each, slot in zip(lists, numbered, strict=True))
+    return slots, owns.distinct(len(slots)), target, offered
 
 
 def _by_group(encoded: EncodedGroups, slots: Slots, mask: Any) -> list[tuple[TopicPartition, ...]]:
@@ -274,10 +278,10 @@ def _by_group(encoded: EncodedGroups, slots: Slots, mask: Any) -> list[tuple[Top
     return [tuple(sorted(each)) for each in found]
 
 
-def _lists(encoded: EncodedGroups, start: LongArray, topic: Any, partition: Any) -> list[PartitionsByMember]:
+def _lists(encoded: EncodedGroups, lists: MemberAssignments) -> list[PartitionsByMember]:
     batch = encoded.batch
     first = batch.topic_start[ragged.owners(batch.member_start)]
-    return _cut(encoded, start, _named(encoded, topic + first[ragged.owners(start)], partition))
+    return _cut(encoded, lists.start, _named(encoded, lists.topic + first[lists.member], lists.partition))
 
 
 def _named(encoded: EncodedGroups, topic_row: LongArray, partition: Any) -> list[TopicPartition]:

@@ -2,15 +2,13 @@
 
 A record that differs from Java's answer often comes from another library: computed with that library's assignor it is
 equal list for list, and the order of the lists is evidence, too. If several libraries give the same, all are named. A
-library whose bytes differ from what the leader wrote as a member is left out (`protocol.handwriting`).
+library whose bytes differ from what the leader wrote as a member is left out (`protocol.compatibility`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,20 +38,10 @@ Recorded = Mapping[str, Sequence[TopicPartition]]
 """Partitions of each member, in the order of the record."""
 
 
-class Agreement(StrEnum):
-    """How closely a record agrees with an assignor."""
+class AttributedTo(NamedTuple):
+    """How a record is attributed, and the names of the assignors."""
 
-    LISTS = "lists"  # each partition, in its order
-    SETS = "sets"  # the same partitions to the same members, in another order
-    PROMISE = "promise"  # the assignor may have given it: it keeps the promise, and no order is fixed
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Attribution:
-    """The assignors that agree best with a record, by name, and how closely."""
-
-    agreement: Agreement
+    how: Attributed
     names: tuple[str, ...] = ()
 
 
@@ -85,18 +73,18 @@ def recorded_round(snapshot: GroupSnapshotRow, members: Iterable[MemberSnapshotR
     )
 
 
-def attribution(observed: RecordedRound, views: Iterable[Mapping[str, int]]) -> Attribution:
-    """Return the best agreement over all topic views that the leader may have had, likeliest first.
+def attribution(observed: RecordedRound, views: Iterable[Mapping[str, int]]) -> AttributedTo:
+    """Return the assignors that agree best with the record under any of the topic views, likeliest first.
 
-    A view has partition counts by name. The first with which an assignor gives the recorded lists decides. In groups of
-    one member most assignors give the same.
+    A view, which the leader may have had, has partition counts by name. The first with which an assignor gives the
+    recorded lists decides. In groups of one member most assignors give the same.
     """
-    best = Attribution(Agreement.NONE)
+    best = AttributedTo(Attributed.NO_KNOWN_ASSIGNOR)
     for view in possible_views(observed, views) if observed.members else ():
         found = _under(observed, Group(observed.members, view))
-        if list(Agreement).index(found.agreement) < list(Agreement).index(best.agreement):
+        if found.how < best.how:
             best = found
-        if best.agreement is Agreement.LISTS:
+        if best.how is Attributed.EXACT:
             break
     return best
 
@@ -115,13 +103,13 @@ def possible_views(observed: RecordedRound, views: Iterable[Mapping[str, int]]) 
             yield named
 
 
-def _under(observed: RecordedRound, group: Group) -> Attribution:
-    agreeing: dict[Agreement, list[str]] = {}
+def _under(observed: RecordedRound, group: Group) -> AttributedTo:
+    agreeing: dict[Attributed, list[str]] = {}
     most = max(1, MOST_WORK // (1 + len(group.members) + sum(group.topics.values())))
     for candidate in _candidates(observed):
         agreeing.setdefault(_agreement(observed, candidate, group, most), []).append(candidate.name)
-    best = next((each for each in Agreement if each in agreeing), Agreement.NONE)
-    return Attribution(best, () if best is Agreement.NONE else tuple(agreeing[best]))
+    best = min(agreeing, default=Attributed.NO_KNOWN_ASSIGNOR)
+    return AttributedTo(best, () if best is Attributed.NO_KNOWN_ASSIGNOR else tuple(agreeing[best]))
 
 
 def _candidates(observed: RecordedRound) -> Iterator[ClientAssignor]:
@@ -132,20 +120,20 @@ def _candidates(observed: RecordedRound) -> Iterator[ClientAssignor]:
             yield each
 
 
-def _agreement(observed: RecordedRound, candidate: ClientAssignor, group: Group, most: int) -> Agreement:
+def _agreement(observed: RecordedRound, candidate: ClientAssignor, group: Group, most: int) -> Attributed:
     """Compare with the plans of at most `most` runs; the assignor's promise counts only if there are more."""
-    best = Agreement.NONE
+    best = Attributed.NO_KNOWN_ASSIGNOR
     plans = candidate.plans(group, observed.leader)
     plans = replace(plans, most=min(plans.most, most))
     for plan in plans:
         pairs = [(mine, plan.lists.get(member_id, ())) for member_id, mine in observed.recorded.items()]
         if plan.failure is None and all(sorted(mine) == sorted(given) for mine, given in pairs):
-            best = Agreement.SETS
+            best = Attributed.EQUAL_SETS
             topics_too = candidate.sorts_topics
             if all(_in_topics(mine, topics_too) == _in_topics(given, topics_too) for mine, given in pairs):
-                return Agreement.LISTS
-    if best is Agreement.NONE and plans.cut and candidate.promise(group, observed.recorded):
-        return Agreement.PROMISE
+                return Attributed.EXACT
+    if best is Attributed.NO_KNOWN_ASSIGNOR and plans.cut and candidate.promise(group, observed.recorded):
+        return Attributed.PERHAPS
     return best
 
 
@@ -165,10 +153,7 @@ def _java(protocol: str) -> ClientAssignor:
         answer = assign(protocol, encoded.batch)
         if answer.status[0] != Status.OK:
             return LeaderPlan(failure=Status(int(answer.status[0])).name)
-        topics = [encoded.topics[topic] for topic in answer.assigned_topic.tolist()]
-        pairs = [TopicPartition(*pair) for pair in zip(topics, answer.assigned_partition.tolist(), strict=True)]
-        bounds = zip(group.members, pairwise(answer.assigned_start.tolist()), strict=True)
-        return LeaderPlan({member.member_id: tuple(pairs[low:high]) for member, (low, high) in bounds})
+        return LeaderPlan(encoded.named(answer.assigned))
 
     return ClientAssignor("java", protocol, lambda group, leader: PossiblePlans(lambda _: plan(group)))
 
@@ -202,16 +187,6 @@ MOST_ENTRIES = 200_000
 BYTES_A_CLAIM = 4
 """At least, of user data."""
 
-
-AttributedTo = tuple[Attributed, tuple[str, ...]]
-"""How a record is attributed, and the names of the assignors."""
-
-OF_AGREEMENT = {
-    Agreement.LISTS: Attributed.EXACT,
-    Agreement.SETS: Attributed.EQUAL_SETS,
-    Agreement.PROMISE: Attributed.PERHAPS,
-    Agreement.NONE: Attributed.NO_KNOWN_ASSIGNOR,
-}
 UNASKED = {
     Verdict.REWRITE: Attributed.REWRITE,
     Verdict.NOT_COMPARED: Attributed.NOT_COMPARED,
@@ -307,19 +282,18 @@ def attributed(
 
     If they agree less with the record than the assignor that ran, by its verdict, that one is named: it knows racks.
     """
-    found = attribution(observed, views)
-    code = OF_AGREEMENT[found.agreement]
-    if code is Attributed.NO_KNOWN_ASSIGNOR and not any(True for _ in possible_views(observed, views)):
-        code = Attributed.PARTITIONS_NOT_LISTED
-    return unless_it_ran(code, verdict, ran, found.names)
+    how, names = attribution(observed, views)
+    if how is Attributed.NO_KNOWN_ASSIGNOR and not any(True for _ in possible_views(observed, views)):
+        how = Attributed.PARTITIONS_NOT_LISTED
+    return unless_it_ran(how, verdict, ran, names)
 
 
 def unless_it_ran(found: Attributed, verdict: Verdict, ran: str | None, names: tuple[str, ...] = ()) -> AttributedTo:
     """Return what was found, or the assignor that ran if its verdict says more."""
     of_verdict = Attributed.EXACT if verdict is Verdict.EXACT else Attributed.EQUAL_SETS
     if ran is not None and verdict in EQUAL and of_verdict < found:
-        return of_verdict, (name_of(ran),)
-    return found, names
+        return AttributedTo(of_verdict, (name_of(ran),))
+    return AttributedTo(found, names)
 
 
 JAVA_LIBRARY = JAVA[0].library

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, AssignmentBatch, GroupBatch, IntArray, LongArray
+from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import run
-from groupledger.core.arrays.ragged import MemberSlots, Naming, Slots, Topics, number
+from groupledger.core.arrays.ragged import (
+    AssignmentBatch,
+    MemberAssignments,
+    MemberSlots,
+    Naming,
+    Slots,
+    Topics,
+    number,
+)
 from groupledger.core.arrays.snapshots import NamedLists, Snapshots, Subscribed, TopicViews, by_topic, select
-from groupledger.core.assignors import Mode, Status, assign
+from groupledger.core.assignors import Mode, Status, assign, kip315
 from groupledger.core.assignors.safe import generations
 from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import Texts, assign_custom
@@ -94,17 +102,15 @@ def rebalance(snapshots: Snapshots, choice: Choice) -> Rebalances:
 
 def _reasons(snapshots: Snapshots, choice: Choice, step: Step, slots: Slots, subscribed: Subscribed) -> IntArray:
     """Return why partitions are unassigned; for a stream join, which of its two rules left one out (KIP-315)."""
-    group, count = slots.group[step.unassigned], snapshots.topics.now
+    group = slots.group[step.unassigned]
     joins = np.array([name == STREAM_JOIN.name for name in (*choice.names, "")])[choice.chosen[group]]
     joins &= step.reason == Reason.ASSIGNOR_LEFT_OUT
     if not joins.any():
         return step.reason
-    there = subscribed.any() & (count > 0)
-    least = np.full(len(choice.chosen), np.iinfo(np.int32).max, np.int32)
-    np.minimum.at(least, snapshots.topic_group[there], count[there])
-    beyond = slots.partition[step.unassigned] >= least[group]
-    rule = np.where(beyond, Reason.BEYOND_LEAST_COUNT, Reason.OWNER_NOT_SUBSCRIBED)
-    return np.where(joins, rule, step.reason).astype(np.int32)
+    counts = np.where(subscribed.any(), snapshots.topics.now, NONE)
+    partition = slots.partition[step.unassigned]
+    of_join = kip315.reasons(group, partition, snapshots.topic_group, counts, len(choice.chosen))
+    return np.where(joins, of_join, step.reason)
 
 
 def _assigned(
@@ -276,16 +282,16 @@ def _scattered(
     """Return one of the two lists of all parts, put back in place of their members."""
     length = np.zeros(batch.members, np.int64)
     for _, member, _, answer in parts:
-        length[member] = np.diff(getattr(answer, f"{which}_start"))
+        length[member] = np.diff(getattr(answer, which).start)
     start = ragged.starts(length)
     topic_row, partition = np.empty(start[-1], np.int64), np.empty(start[-1], np.int32)
     for part, member, topic, answer in parts:
-        own = getattr(answer, f"{which}_start")
-        owner = ragged.owners(own)
-        at = start[member[owner]] + ragged.places(own)
+        own: MemberAssignments = getattr(answer, which)
+        owner = own.member
+        at = start[member[owner]] + ragged.places(own.start)
         first = part.topic_start[ragged.owners(part.member_start)]
-        topic_row[at] = topic[first[owner] + getattr(answer, f"{which}_topic")]
-        partition[at] = getattr(answer, f"{which}_partition")
+        topic_row[at] = topic[first[owner] + own.topic]
+        partition[at] = own.partition
     return NamedLists(start, topic_row, partition)
 
 
@@ -308,9 +314,8 @@ def _grouped(lists: MemberSlots, slots: Slots) -> MemberSlots:
     """Group each list by topic, as on the wire."""
     topic = slots.topic[lists.slot]
     order = np.empty(len(topic), np.int64)
-    topics = int(slots.topic.max(initial=-1)) + 1
-    work = np.full(topics, NONE, np.int64), np.zeros(topics, np.int64)
-    run(by_topic, lists.start, topic, *work, order, cells=len(topic) + len(lists.start))
+    place = np.full(int(slots.topic.max(initial=-1)) + 1, NONE)
+    run(by_topic, lists.start, topic, np.zeros(0, np.int32), place, order, cells=len(topic) + len(lists.start))
     return MemberSlots(lists.start, lists.slot[order])
 
 

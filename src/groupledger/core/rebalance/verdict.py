@@ -108,7 +108,7 @@ OTHER_RELEASE = {
     "2.8.1-3.3": Verdict.OTHER_RELEASE_2_8_1_TO_3_3,
     "3.4.0 on": Verdict.OTHER_RELEASE_3_4_ON,
 }
-"""By the releases of the Java client that write the leader's subscription (`protocol.handwriting.java_releases`)."""
+"""By the releases of the Java client that write the leader's subscription (`protocol.compatibility.java_releases`)."""
 
 _TEXTS = {
     Verdict.CANNOT_TELL_NEIGHBOURS: "cannot-tell: bucket neighbours compete",

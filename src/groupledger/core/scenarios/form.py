@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from groupledger.core.arrays.java_orders import hash_texts
-from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, ReplicaRacks, encode_groups
+from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, ReplicaRacks, encode_groups, user_data_order
 from groupledger.core.assignors.kip315 import read_memory
-from groupledger.core.claim_order import user_data_order
 from groupledger.core.custom.custom_group import Group, Member, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode

@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from groupledger.core.arrays.batch import AssignmentBatch
+from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.arrays.snapshots import EncodedGroups
 from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
@@ -43,6 +43,7 @@ from groupledger.core.custom.contract import examine
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN, called
+from groupledger.core.rebalance.step import Reason
 from groupledger.core.scenarios.form import (
     encode,
     group_of,
@@ -67,8 +68,8 @@ def solve(
     """Return the result of one scenario; an unusable scenario raises Fault.
 
     `custom` are the custom assignors that a scenario may name; it cannot import any other.
-    `server-uniform`, `server-range` and `server-simple` have their own format and result: `assignors.server.scenario`;
-    assignors of other client libraries have their own result: `assignors.clients.scenario`.
+    `server-uniform`, `server-range` and `server-simple` have their own format and result: see `solve_server_group`;
+    assignors of other client libraries have their own result: see `solve_by_client`.
     """
     scenario = _with_our_name(scenario)
     if str(scenario.get("assignor")).startswith("server-"):
@@ -187,11 +188,9 @@ def _result(scenario: dict[str, Any], encoded: EncodedGroups, answer: Assignment
     status = Status(int(answer.status[0]))
     if status is not Status.OK:
         return {"id": scenario.get("id"), "error": MESSAGES[status]}
-    names = [encoded.topics[each] for each in answer.assigned_topic.tolist()]
-    pairs = [list(pair) for pair in zip(names, answer.assigned_partition.tolist(), strict=True)]
-    start = answer.assigned_start.tolist()
-    lists = {m["id"]: pairs[start[at] : start[at + 1]] for at, m in enumerate(scenario["members"])}
-    result: dict[str, Any] = {"id": scenario.get("id"), "assignment": lists}
+    lists = encoded.named(answer.assigned)
+    assignment = {member_id: [list(pair) for pair in pairs] for member_id, pairs in lists.items()}
+    result: dict[str, Any] = {"id": scenario.get("id"), "assignment": assignment}
     if answer.path[0] != Path.ONLY:
         result["path"] = Path(int(answer.path[0])).name.lower()
     if scenario["assignor"] == STREAM_JOIN.name:
@@ -217,8 +216,8 @@ def _reports(scenario: dict[str, Any], encoded: EncodedGroups, answer: Assignmen
 def _stream_join(encoded: EncodedGroups, answer: AssignmentBatch) -> dict[str, Any]:
     """Return KIP-315's extra results: its members' new epoch, and what is left unassigned, with the reason."""
     rows = left_out(encoded.batch, answer)
-    pairs = zip(rows.topic.tolist(), rows.partition.tolist(), strict=True)
-    unassigned = [[encoded.topics[t], p, rows.reason(row).text] for row, (t, p) in enumerate(pairs)]
+    of_rows = zip(rows.topic.tolist(), rows.partition.tolist(), rows.reason.tolist(), strict=True)
+    unassigned = [[encoded.topics[topic], number, Reason(reason).text] for topic, number, reason in of_rows]
     return {"epoch": int(next_epochs(encoded.batch)[0]), "unassigned": unassigned}
 
 
@@ -236,7 +235,7 @@ def _unreadable(scenario: dict[str, Any]) -> dict[str, Any]:
 
 # Solve a group given as one JSON scenario, for `solve` with `server-uniform`, `server-range` and `server-simple`.
 #
-# A Streams group (`server-sticky`) has a form of its own: `task_scenario`.
+# A Streams group (`server-sticky`) has a form of its own: `solve_tasks`.
 #
 # The format is that of `tests/data/parity/README.md`. `map`, the collection under the group's members, is not an input
 # here: production's TimelineHashMap is the only one.

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import hash_utf8
-from groupledger.core.claim_order import user_data_order
+from groupledger.core.arrays.snapshots import user_data_order
 from groupledger.core.custom.custom_group import Member, TopicPartition
 from groupledger.core.log.lines import GroupCode, RecordStandsCode, ScenarioCode, SnapshotCode
 from groupledger.core.rebalance.computation import Rebalances

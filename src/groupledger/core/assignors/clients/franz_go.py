@@ -1,7 +1,7 @@
 """`sticky` and `cooperative-sticky` of franz-go 1.22, an algorithm of its own, for each order of topics it may take.
 
-Claims are kept, free partitions go to the least loaded, then the group is evened out: by `levels` if subscriptions
-are equal, by `stealing` and `rotations` otherwise. Racks (an option there) are not modelled.
+Claims are kept, free partitions go to the least loaded, then the group is evened out: by `even_out` if subscriptions
+are equal, by `steal` and `bring_home` otherwise. Racks (an option there) are not modelled.
 """
 
 from __future__ import annotations
@@ -182,11 +182,9 @@ def even_out(seats: Seats) -> None:
 #
 # By then it is settled how many partitions each member holds, except that members one level apart may swap loads.
 # Topics with the same subscribers form one class. A cycle goes from class to member (which takes one) and from member
-# to
-# class (which gives one up); a level joins members above it that give with members below it that take. A cycle pays if
-# it
-# leaves more partitions with their previous owners. This is Bellman and Ford's search for negative cycles, whose order
-# of visits decides which of several equally good cycles is taken.
+# to class (which gives one up); a level joins members above it that give with members below it that take. A cycle pays
+# if it leaves more partitions with their previous owners. This is Bellman and Ford's search for negative cycles, whose
+# order of visits decides which of several equally good cycles is taken.
 
 NEVER = 1 << 62
 """The price of giving up a partition that is not held."""

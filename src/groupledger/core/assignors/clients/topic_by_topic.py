@@ -114,8 +114,7 @@ def _shares(takers: Sequence[T], partitions: int) -> list[tuple[T, range]]:
 
 # Implement `roundrobin` as other client libraries do, and KafkaJS's RoundRobinAssigner: members take turns.
 #
-# Most continue with the next member at the next topic and skip members that do not subscribe. kafka-go restarts at
-# each
+# Most continue with the next member at the next topic and skip members that do not subscribe. kafka-go restarts at each
 # topic; KafkaJS deals the leader's topics to all members; kafka-python fails as soon as a member must be skipped.
 
 Dealt = dict[str, dict[str, list[int]]]
@@ -241,14 +240,7 @@ def librdkafka_cooperative_sticky(group: Group, leader: str | None) -> LeaderPla
     # C compares code points; Java's order differs beyond U+FFFF.
     ids = [member.member_id for member in group.members]
     answer = target_of(replace(encoded.batch, member_rank=_ranks(ids), topic_rank=_ranks(encoded.topics)))
-    pairs = [
-        TopicPartition(encoded.topics[topic], number)
-        for topic, number in zip(answer.target_topic.tolist(), answer.target_partition.tolist(), strict=True)
-    ]
-    lists = {
-        member.member_id: pairs[low:high]
-        for member, (low, high) in zip(group.members, pairwise(answer.target_start.tolist()), strict=True)
-    }
+    lists = encoded.named(answer.target)
     owner = {each: member.member_id for member in group.members for each in member.owned}
     handed_out = {each for mine in lists.values() for each in mine}
     return LeaderPlan(
