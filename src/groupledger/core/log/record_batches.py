@@ -226,26 +226,13 @@ def plain_records(data: memoryview, table: LongArray, *, keep_commits: bool) -> 
     return FoundRecords(tuple(found), dropped, None, OK)
 
 
-def batch_records(payload: bytes, header: LongArray, *, keep_commits: bool) -> FoundRecords:
-    """Return the records of one decompressed batch; `header` is its row of `mark`."""
-    view = np.frombuffer(payload, np.uint8)
-    count = int(header[COUNT])
-    spans = np.empty((min(count, len(payload) // LEAST_RECORD), SPANS), np.int64)
-    kept, commits, at, good = map(
-        int, run(mark_records, view, 0, len(payload), header, keep_commits, spans, 0, cells=len(payload))
-    )
-    if not good or at != len(payload):
-        return FoundRecords((), 0, 0, at)
-    return FoundRecords((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
-
-
-def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> FoundRecords | None:
-    """Return the records of batches decompressed together; None if they are malformed."""
+def joined_records(payload: bytes, table: LongArray, *, keep_commits: bool) -> FoundRecords:
+    """Return the records of batches decompressed together; none if any of them are malformed, and then `bad` is 0."""
     view = np.frombuffer(payload, np.uint8)
     spans = np.empty((min(int(table[:, COUNT].sum()), len(payload) // LEAST_RECORD), SPANS), np.int64)
-    kept, commits, good = map(int, run(mark_joined, view, table, keep_commits, spans, cells=len(payload)))
-    if not good:
-        return None
+    kept, commits, at = map(int, run(mark_joined, view, table, keep_commits, spans, cells=len(payload)))
+    if at != OK:
+        return FoundRecords((), 0, 0, at)
     return FoundRecords((_copied(view, spans[:kept]),) if kept else (), commits, None, OK)
 
 
@@ -299,8 +286,8 @@ def mark_plain(
 
 
 @kernel
-def mark_joined(data: ByteArray, table: LongArray, keep_commits: bool, spans: LongArray) -> tuple[int, int, bool]:
-    """Mark the records of consecutive batches: (rows of `spans`, offset commits skipped, all are good)."""
+def mark_joined(data: ByteArray, table: LongArray, keep_commits: bool, spans: LongArray) -> tuple[int, int, int]:
+    """Mark the records of consecutive batches: (rows of `spans`, offset commits skipped, byte of the defect or OK)."""
     kept = 0
     dropped = 0
     position = 0
@@ -308,8 +295,8 @@ def mark_joined(data: ByteArray, table: LongArray, keep_commits: bool, spans: Lo
         kept, commits, position, good = mark_records(data, position, len(data), table[index], keep_commits, spans, kept)
         dropped += commits
         if not good:
-            return kept, dropped, False
-    return kept, dropped, position == len(data)
+            return kept, dropped, position
+    return kept, dropped, OK if position == len(data) else position
 
 
 @kernel

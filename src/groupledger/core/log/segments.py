@@ -42,7 +42,6 @@ from groupledger.core.log.record_batches import (
     FoundRecords,
     RecordColumns,
     base_at,
-    batch_records,
     joined_records,
     length_at,
     mark,
@@ -174,7 +173,7 @@ class LogReader:
                 found = joined_records(payload, some, keep_commits=self._commits)
             except ValueError:
                 found = None
-            if found is not None:
+            if found is not None and found.bad is None:
                 yield from self._counted(found, some)
                 continue
             for row in some:
@@ -198,7 +197,7 @@ class LogReader:
             yield _bad_batch(walk, row, SegmentCode.BAD_COMPRESSION, str(error), f"bytes that {CODECS[codec]} wrote")
             return
         is_control = bool(row[ATTRIBUTES] & CONTROL)
-        found = batch_records(payload, row, keep_commits=self._commits or is_control)
+        found = joined_records(payload, row.reshape(1, -1), keep_commits=self._commits or is_control)
         if found.bad is not None:
             yield _bad_records(walk, row, found.at)
             return
