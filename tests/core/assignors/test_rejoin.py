@@ -149,6 +149,7 @@ def test_less_is_given_only_of_what_would_be_taken_again():
         ([[(0, 0)], [(2, 3)]], [[], [(1, 1), (2, 3)]], [False, True]),
         ([[(2, 3)], [(0, 0)]], [[], [(0, 0)]], [False, True]),
         ([[], []], [[(4, 4)], []], []),
+        ([[(0, -1), (0, 2**31 - 1)], []], [[(0, -1)], [(0, -(2**31))]], [True, False]),  # claimed, and nowhere
     ],
 )
 def test_entries_within_other_lists_are_those_of_the_same_member(mine, theirs, expected):

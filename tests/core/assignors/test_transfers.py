@@ -63,6 +63,11 @@ def test_a_claim_that_cannot_be_true_hands_over_nothing(mode):
     assert solve(group("sticky", FOUR[:2], FOUR, generations=[6, 5]), mode=mode)["transferring"] == []
 
 
+def test_a_kept_claim_to_a_partition_below_0_is_no_transfer():
+    claims = [["orders", -1], ["orders", 0]], FOUR[:2]
+    assert solve(group("cooperative-sticky", *claims))["transferring"] == [["orders", 0, "m0"]]
+
+
 MOVES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=30)
 
 

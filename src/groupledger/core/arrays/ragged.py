@@ -38,6 +38,11 @@ def places(start: LongArray) -> LongArray:
     return np.arange(start[-1]) - np.repeat(start[:-1], np.diff(start))
 
 
+def part(start: LongArray, at: int) -> slice:
+    """Return where the values of list `at` are. Starts 0, 2, 2, 5 -> the last list has 2:5."""
+    return slice(start[at], start[at + 1])
+
+
 def take(start: LongArray, chosen: LongArray) -> tuple[LongArray, LongArray]:
     """Take the lists `chosen`, in that order: their own `start`, and the index of each of their values."""
     taken = starts(np.diff(start)[chosen])
@@ -104,12 +109,15 @@ class MemberAssignments(Ragged):
         return MemberAssignments(starts(np.bincount(owner, minlength=len(self.start) - 1)), topic, partition)
 
     def within(self, other: MemberAssignments) -> Mask:
-        """Return which entries are also in the other's list of the same member."""
-        topics = 1 + max(self.topic.max(initial=0), other.topic.max(initial=0))
-        partitions = 1 + max(self.partition.max(initial=0), other.partition.max(initial=0))
-        shape = len(self.start), topics, partitions
+        """Return which entries are also in the other's list of the same member. A partition may be any int32."""
+        both = self, other
+        topics = 1 + max(each.topic.max(initial=0) for each in both)
+        least = min(int(each.partition.min(initial=0)) for each in both)
+        most = max(int(each.partition.max(initial=0)) for each in both)
+        shape = len(self.start), topics, 1 + most - least
         mine, theirs = (
-            np.ravel_multi_index((each.member, each.topic, each.partition), shape) for each in (self, other)
+            np.ravel_multi_index((each.member, each.topic, each.partition.astype(np.int64) - least), shape)
+            for each in both
         )
         found: Mask = np.isin(mine, theirs)
         return found

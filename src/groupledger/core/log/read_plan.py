@@ -204,7 +204,7 @@ class KnownUpTo:
     def up_to(self) -> datetime | None:
         """Return "now" for the cluster: up to then all that was written is in the ledger."""
         own = self.least if self.is_behind else self.newest
-        return max(filter(None, (self.end, own)), default=None)
+        return _newest(self.end, own)
 
     def with_more(self, other: KnownUpTo) -> KnownUpTo:
         """Return the newest of both; what was left for later is so as of the ingest that began last."""

@@ -93,7 +93,7 @@ def test_a_target_beyond_the_count_fails_as_in_kafka_where_subscriptions_differ(
     result = assign("uniform", batch)
     count = 3 if held[0][0] == ONE else 4
     assert failure(batch, result, 0) == f"ArrayIndexOutOfBoundsException: Index 7 out of bounds for length {count}"
-    assert result.assigned_start.tolist() == [0, 0, 0]
+    assert result.assigned.start.tolist() == [0, 0, 0]
 
 
 def test_targets_beyond_the_counts_leave_no_room_where_subscriptions_are_equal():

@@ -13,6 +13,7 @@ import numpy as np
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY, TREE, TREE_CHAIN, sort_by_bucket, spread
 from groupledger.core.arrays.kernels import kernel
+from groupledger.core.arrays.ragged import part
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key, walk_keys
 from groupledger.core.assignors.server.orders import after_changes, copy_size, room, table_size, walk, walk_added
 from groupledger.core.assignors.server.server_group import ServerBatch
@@ -204,7 +205,7 @@ class TopicKeys:
 
     def __init__(self, batch: ServerBatch, group: int) -> None:
         """`group` is an index into the batch."""
-        local = slice(batch.topic_start[group], batch.topic_start[group + 1])
+        local = part(batch.topic_start, group)
         self.names = _keys(batch.name_hash[local], batch.name_rank[local])
         self.ids = _keys(batch.id_hash[local], batch.id_rank[local])
         self.exists = [count != NONE for count in batch.topic_partitions[local].tolist()]
@@ -212,7 +213,7 @@ class TopicKeys:
 
 def member_order(batch: ServerBatch, group: int, order: IntArray) -> list[int]:
     """Return the members in the assignor's iteration order, from their order in the group's table."""
-    local = slice(batch.member_start[group], batch.member_start[group + 1])
+    local = part(batch.member_start, group)
     keys = _keys(batch.member_hash[local], batch.member_rank[local])
     return walk_keys((keys[member] for member in order.tolist()), LEAST_CAPACITY)
 

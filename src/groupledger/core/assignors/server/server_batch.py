@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays.kernels import run
+from groupledger.core.arrays.ragged import MemberAssignments, part
 from groupledger.core.assignors.server import iteration_orders
 from groupledger.core.assignors.server.iteration_orders import (
     find_paths,
@@ -80,7 +81,7 @@ def uniform(batch: ServerBatch, *, hands_on: bool = True) -> ServerAssignment:
     topic, partition = np.empty(start[-1], np.int32), np.empty(start[-1], np.int32)
     tree = np.zeros(members, np.bool_)
     run(write_records, batch, walks.owned, log, rows, path, remade, start, topic, partition, tree, cells=cells)
-    result = ServerAssignment(start, topic, partition, status, path, *_offenders(walks.owned, bad))
+    result = ServerAssignment(MemberAssignments(start, topic, partition), status, path, *_offenders(walks.owned, bad))
     _write_trees(batch, walks.owned, log, rows, result, tree)
     return result
 
@@ -95,7 +96,8 @@ def range_(batch: ServerBatch) -> ServerAssignment:
     tree = np.zeros(members, np.bool_)
     run(write_batch, batch, path, start, topic, partition, tree, cells=cells)
     nobody = np.full(groups, -1, np.int32)
-    result = ServerAssignment(start, topic, partition, np.zeros(groups, np.int32), path, nobody, nobody)
+    assigned = MemberAssignments(start, topic, partition)
+    result = ServerAssignment(assigned, np.zeros(groups, np.int32), path, nobody, nobody)
     for member in np.flatnonzero(tree).tolist():
         _write_range_tree(batch, result, member)
     return result
@@ -125,7 +127,7 @@ def find_walks(batch: ServerBatch) -> tuple[IntArray, Walks]:
     order, crowded = np.empty(len(batch.member_hash), np.int32), np.zeros(groups, np.bool_)
     run(walk_members, batch, order, crowded, cells=cells)
     for group in np.flatnonzero(crowded).tolist():
-        seats = slice(batch.member_start[group], batch.member_start[group + 1])
+        seats = part(batch.member_start, group)
         order[seats] = iteration_orders.member_order(batch, group, order[seats])
     shared, count = np.empty(len(batch.name_hash), np.int32), np.zeros(groups, np.int32)
     crowded = np.zeros(groups, np.bool_)
@@ -142,7 +144,7 @@ def _owned(batch: ServerBatch) -> CurrentTargets:
     tree = np.zeros(len(batch.member_hash), np.bool_)
     run(walk_targets, batch, topic, partition, tree, cells=_cells(batch))
     for member in np.flatnonzero(tree).tolist():
-        held = slice(batch.target_start[member], batch.target_start[member + 1])
+        held = part(batch.target_start, member)
         record = iteration_orders.pairs(batch.target_topic[held], batch.target_partition[held])
         topics = iteration_orders.TopicKeys(batch, _group_of(batch, member))
         topic[held], partition[held] = iteration_orders.columns(iteration_orders.target(topics, record))
@@ -170,7 +172,7 @@ def _write_trees(
         group = _group_of(batch, member)
         mine = log[rows[group] : rows[group + 1]]
         mine = mine[mine[:, 0] == member - batch.member_start[group]]
-        held = slice(batch.target_start[member], batch.target_start[member + 1])
+        held = part(batch.target_start, member)
         fresh = fresh_sizes(group_at(batch, group), bool(result.path[group]))
         walked = iteration_orders.record(
             iteration_orders.TopicKeys(batch, group),
@@ -188,14 +190,14 @@ def _write_range_tree(batch: ServerBatch, result: ServerAssignment, member: int)
     topics, named = iteration_orders.TopicKeys(batch, group), _named(batch, first if homogeneous else member)
     known = len(iteration_orders.subscription(topics, named))
     capacity = table_size(room(known if homogeneous else len(named)))
-    mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
-    given = iteration_orders.pairs(result.assigned_topic[mine], result.assigned_partition[mine])
+    mine = part(result.assigned.start, member)
+    given = iteration_orders.pairs(result.assigned.topic[mine], result.assigned.partition[mine])
     _put(result, member, iteration_orders.range_record(topics, named, capacity, given))
 
 
 def _put(result: ServerAssignment, member: int, walked: iteration_orders.Pairs) -> None:
-    mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
-    result.assigned_topic[mine], result.assigned_partition[mine] = iteration_orders.columns(walked)
+    mine, assigned = part(result.assigned.start, member), result.assigned
+    assigned.topic[mine], assigned.partition[mine] = iteration_orders.columns(walked)
 
 
 def _group_of(batch: ServerBatch, member: int) -> int:
@@ -203,7 +205,7 @@ def _group_of(batch: ServerBatch, member: int) -> int:
 
 
 def _named(batch: ServerBatch, member: int) -> IntArray:
-    return batch.subscription_topic[batch.subscription_start[member] : batch.subscription_start[member + 1]]
+    return batch.subscription_topic[part(batch.subscription_start, member)]
 
 
 # Convert a server-side assignment to names: the coordinator's records, and Kafka's error if it fails.
@@ -218,9 +220,8 @@ def written(batch: ServerBatch, names: Names, result: ServerAssignment, group: i
     records: TargetRows = {}
     for member in range(batch.member_start[group], batch.member_start[group + 1]):
         record: list[tuple[str, list[int]]] = []
-        mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
-        pairs = zip(result.assigned_topic[mine].tolist(), result.assigned_partition[mine].tolist(), strict=True)
-        for local, partition in pairs:
+        mine = part(result.assigned.start, member)
+        for local, partition in iteration_orders.pairs(result.assigned.topic[mine], result.assigned.partition[mine]):
             topic = names.topics[first_topic + local] or ""
             if not record or record[-1][0] != topic:
                 record.append((topic, []))

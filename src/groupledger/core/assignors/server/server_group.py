@@ -12,6 +12,7 @@ import numpy as np
 
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.arrays.java_orders import hash_texts, rank_present, rank_texts
+from groupledger.core.arrays.ragged import MemberAssignments
 from groupledger.core.assignors.server.orders import JOINED, timeline_bits, timeline_keys, uuid_halves, uuid_hashes
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode
@@ -264,9 +265,7 @@ class ServerBatch(NamedTuple):
 class ServerAssignment:
     """The new target of each member, in the order of the coordinator's record, and a status per group."""
 
-    assigned_start: LongArray  # [M+1]
-    assigned_topic: IntArray
-    assigned_partition: IntArray
+    assigned: MemberAssignments
     status: IntArray  # [G], a `ServerStatus`; any other than OK has empty lists
     path: IntArray  # [G], a `ServerPath`
     bad_topic: IntArray  # [G], local topic and partition that caused OUT_OF_BOUNDS, else -1

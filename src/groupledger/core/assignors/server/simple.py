@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING
 
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
+from groupledger.core.arrays.ragged import part
 from groupledger.core.assignors.server import iteration_orders
 from groupledger.core.assignors.server.java_collections import HashedKey, JavaTable, number_key, walk_keys
 from groupledger.core.assignors.server.orders import room, table_size
@@ -27,9 +27,6 @@ from groupledger.core.assignors.server.server_group import (
     TopicIdNumbers,
     encode,
 )
-
-if TYPE_CHECKING:
-    from groupledger.core.arrays.batch import LongArray
 
 SIMPLE = "simple"
 """The one assignor that a share group has (`group.share.assignors`)."""
@@ -84,8 +81,8 @@ class _Share:
         """Read the one group of a batch."""
         keys, (path, walks) = iteration_orders.TopicKeys(batch, 0), find_walks(batch)
         order = walks.members.tolist()
-        named = [batch.subscription_topic[_part(batch.subscription_start, each)] for each in order]
-        held = [_part(batch.target_start, each) for each in order]
+        named = [batch.subscription_topic[part(batch.subscription_start, each)] for each in order]
+        held = [part(batch.target_start, each) for each in order]
         owned = [iteration_orders.pairs(walks.owned.topic[each], walks.owned.partition[each]) for each in held]
         return cls(
             keys=keys,
@@ -197,7 +194,3 @@ def _record(target: iteration_orders.CopiedTarget, ids: Sequence[TopicId | None]
 
 def _flat(record: TopicIdNumbers) -> set[tuple[TopicId, int]]:
     return {(topic, number) for topic, numbers in record for number in numbers}
-
-
-def _part(start: LongArray, place: int) -> slice:
-    return slice(start[place], start[place + 1])

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from groupledger.core.arrays.ragged import part
 from groupledger.core.assignors.server.server_batch import assign, failure
 from groupledger.core.assignors.server.server_group import (
     UUID_BYTES,
@@ -140,8 +141,8 @@ def _assign(assignor: str, groups: Sequence[ServerGroup]) -> list[Targets]:
         ids = [topic.topic_id for _, topic in sorted(group.topics.items())]
         targets: dict[str, TopicIdNumbers] = {}
         for each in group.members:
-            mine = slice(result.assigned_start[member], result.assigned_start[member + 1])
-            topics, numbers = result.assigned_topic[mine].tolist(), result.assigned_partition[mine].tolist()
+            mine = part(result.assigned.start, member)
+            topics, numbers = result.assigned.topic[mine].tolist(), result.assigned.partition[mine].tolist()
             targets[each.member_id] = _record(ids, topics, numbers)
             member += 1
         found.append(Targets({} if thrown else targets, thrown))
