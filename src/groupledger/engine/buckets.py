@@ -136,10 +136,8 @@ def buckets_of(batches: list[pa.RecordBatch]) -> Iterator[pa.Table]:
 # A bucket's snapshots in waves, so that each can start from what an assignor gave at the one before.
 #
 # `assign.carried` asks what a group's whole history would have been under an assignor, not what one rebalance would
-# have
-# been. The snapshots that follow no other are the first wave, those that follow them the second, and so on: the groups
-# of
-# a bucket are still computed together, one snapshot of each at a time.
+# have been. The snapshots that follow no other are the first wave, those that follow them the second, and so on: the
+# groups of a bucket are still computed together, one snapshot of each at a time.
 
 
 class History:

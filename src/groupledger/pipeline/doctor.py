@@ -261,8 +261,7 @@ def _judged(name: str, ok: bool, detail: str, remedy: str) -> Check:
 #
 # A run commits one digest of all its rows (`result_digest`), and in `counts_out` a short one of each table
 # (`digest.<table>`). What retention removed is not there to be compared, and what a redaction rewrote is not what the
-# run
-# wrote: of such runs the other tables are compared, each by its own digest.
+# run wrote: of such runs the other tables are compared, each by its own digest.
 
 Contents = Mapping[str, Mapping[str, Written]]
 """By table and attempt."""

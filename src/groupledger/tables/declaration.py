@@ -188,8 +188,7 @@ TASKS = ArrayType(
 #
 # Two hashes of 64 bits are computed of each row, in halves of 32 bits that are summed up: no order is in the sums, and
 # they do not overflow below 2^31 rows. Each begins with its seed; a number before each column says where it begins,
-# since
-# the hash passes over nulls.
+# since the hash passes over nulls.
 
 SEEDS = (1, 2)
 SUMS = tuple(f"{half}_{seed}" for seed in SEEDS for half in ("low", "high"))
