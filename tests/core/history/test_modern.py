@@ -323,13 +323,14 @@ def test_the_assignor_is_the_one_most_members_ask_for():
     log.step(2, {})
     log.joined("e", assignor="range")
     log.step(3, {})
-    log.left("a")
+    log.joined("f", assignor="range")
     log.step(4, {})
-    assert [s.assignor for s in log.fold().group_snapshots] == ["uniform", "range", "uniform"]
-    log.left("b")
-    log.left("d")
-    log.left("e")
+    log.left("a")
     log.step(5, {})
+    assert [s.assignor for s in log.fold().group_snapshots] == ["uniform", "uniform", "range", "uniform"]
+    for each in "bdef":
+        log.left(each)
+    log.step(6, {})
     assert log.fold().group_snapshots[-1].assignor is None
 
 

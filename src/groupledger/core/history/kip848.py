@@ -6,8 +6,6 @@ up changes (CurrentMemberAssignment and its tombstone). It is not complete while
 
 from __future__ import annotations
 
-from collections import Counter
-
 from groupledger.core.history import fold_rows
 from groupledger.core.history.classic import check_doubles, delete_group
 from groupledger.core.history.fold_rows import (
@@ -38,6 +36,7 @@ from groupledger.core.history.members import (
     unresolved,
 )
 from groupledger.core.history.ownership import TARGETS_SKIPPED, HistoryWriter
+from groupledger.core.rebalance.registry import preferred
 from groupledger.core.wire.offsets_log import LogKey
 from groupledger.core.wire.records import (
     ConsumerGroupMetadata,
@@ -280,7 +279,7 @@ def snapshot_rows(
     snapshot = writer.group_row(row, group.group_type.value, "fold" if present else "empty")._replace(
         group_epoch=group.group_epoch,
         target_epoch=group.target_epoch,
-        assignor=preferred_assignor(group, present),
+        assignor=preferred(group.metadata[member].value.server_assignor for member in present),
         state=state_of(group, present),
         complete=complete,
         shared_topics=shared,
@@ -358,13 +357,6 @@ def held_by(writer: HistoryWriter, row: LogRow, group: Kip848Group, current: Cur
 def read_by(writer: HistoryWriter, row: LogRow, group: Kip848Group, tasks: Tasks, state: str) -> Assignment:
     """Return the partitions that active tasks read, by the topology and the topics of that time."""
     return partitions_of(tasks, state, group.topology, writer.topics, row.timestamp_ms)
-
-
-def preferred_assignor(group: Kip848Group, present: list[str]) -> str | None:
-    """Return the server-side assignor most members ask for, the first by name among equals; None: none asks."""
-    asked = [group.metadata[member].value.server_assignor for member in present]
-    votes = Counter(name for name in asked if name)
-    return min(votes, key=lambda name: (-votes[name], name), default=None)
 
 
 def state_of(group: Kip848Group, present: list[str]) -> str:

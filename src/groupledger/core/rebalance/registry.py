@@ -9,7 +9,8 @@ numpy, for the configuration.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -19,6 +20,16 @@ EAGER, COOPERATIVE = (Protocol.EAGER,), (Protocol.EAGER, Protocol.COOPERATIVE)
 JAVA, LIBRDKAFKA = "java", "librdkafka"
 DEFAULT_ASSIGNOR = "uniform"
 """Of a coordinator (KIP-848): the first of group.consumer.assignors, unless the broker is configured otherwise."""
+
+
+def preferred(asked: Iterable[str | None], before: Container[str | None] = ()) -> str | None:
+    """Return the coordinator's assignor that most members ask for; None: none asks (KIP-848).
+
+    `ConsumerGroup.computePreferredServerAssignor` takes the first of equals in a hash map: a name that nobody asked for
+    `before`, since a new key is first in its bucket; otherwise `uniform`, since it comes before `range`.
+    """
+    votes = Counter(name for name in asked if name)
+    return min(votes, key=lambda name: (-votes[name], name in before, name != DEFAULT_ASSIGNOR, name), default=None)
 
 
 class ClaimsRead(Enum):

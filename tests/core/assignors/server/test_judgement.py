@@ -12,6 +12,7 @@ from groupledger.core.assignors.server.judgement import (
     TargetCertainty,
     TopicView,
     WrittenTarget,
+    follow,
     judge,
     judge_snapshots,
     views,
@@ -227,6 +228,32 @@ def range_log():
     target = (AssignedTopic(uuid_text(T), (0, 1, 2, 3)),)
     yield record(kind.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, TargetAssignmentMember(target), member_id="A")
     yield record(kind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, TargetAssignmentMetadata(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("asked", "computed_with"),
+    [
+        (["range"], ["range"]),
+        (["range", "uniform"], ["range", "uniform"]),  # one each: the new name stands first in the map
+        (["uniform", "range"], ["uniform", "range"]),
+        (["range", "uniform", "uniform", "range"], ["range", "uniform", "uniform", "uniform"]),
+        (["uniform", "range", "range", "uniform"], ["uniform", "range", "range", "uniform"]),
+        ([None, "range", None], ["uniform", "range", "range"]),
+    ],
+)
+def test_a_target_is_computed_by_the_assignor_that_most_members_ask_for(asked, computed_with):
+    """As `ConsumerGroup` of Kafka 4.4 answered when members joined one after another."""
+    assert [target.assignor for target in follow(list(enumerated(asked)))] == computed_with
+
+
+def enumerated(asked):
+    kind = RecordKind
+    for number, name in enumerate(asked):
+        member = replace(MEMBER, server_assignor=name)
+        yield 3 * number, number, record(kind.CONSUMER_GROUP_MEMBER_METADATA, member, member_id=f"m{number}")
+        yield 3 * number + 1, number, record(kind.CONSUMER_GROUP_METADATA, ConsumerGroupMetadata(2 + number))
+        target = TargetAssignmentMetadata(2 + number, 1)
+        yield 3 * number + 2, number, record(kind.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, target)
 
 
 MEMBER = MemberMetadata(None, None, "client", "/host", ("t",), None, 1_000, None)

@@ -8,7 +8,6 @@ records show a later release. `judge_snapshots` goes from a group's records to t
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -40,7 +39,7 @@ from groupledger.core.assignors.server.server_group import (
 from groupledger.core.faults import Fault
 from groupledger.core.log.listings import last_change
 from groupledger.core.moments import MICROS_A_MILLI
-from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
+from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR, preferred
 from groupledger.core.rebalance.verdict import TRIED, UNLESS_NEIGHBOURS, Verdict
 from groupledger.core.wire.codec import uuid_bytes
 from groupledger.core.wire.offsets_log import LogRecord, RecordKind
@@ -389,6 +388,7 @@ class _State:
     expressions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     listed: Mapping[str, Topic] | None = None
     changes: list[int] = field(default_factory=list)
+    asked: tuple[str | None, ...] = ()  # for which assignors, when the last target was computed
     newcomer: str | None = None  # its first record is in the current write
     last: tuple[int, int] = (-1, -1)  # offset and timestamp of the group's last record
     epoch: int | None = None
@@ -424,12 +424,13 @@ def _complete(
         state.from_birth = state.known = False  # of a Kafka before 4.3, whose epoch 1 is gone
     state.begins_at = None
     newcomer = state.newcomer
+    asked, state.asked = state.asked, tuple(said.server_assignor for said in state.members.values())
     regexes = [said.subscribed_regex for said in state.members.values() if said.subscribed_regex]
     written = WrittenTarget(
         target.epoch,
         offset,
         timestamp,
-        _assignor(state, default),
+        preferred(state.asked, asked) or default,
         tuple(
             ServerMember(member, _recorded_topics(state, said), state.targets.get(member, ()), said.instance_id)
             for member, said in state.members.items()
@@ -530,12 +531,6 @@ def _listed(value: Mapping[str, Any]) -> dict[str, Topic]:
         str(topic["topic_name"]): Topic(TopicId(uuid_bytes(topic["topic_id"])), topic["num_partitions"])
         for topic in value["topics"]
     }
-
-
-def _assignor(state: _State, default: str) -> str:
-    """Return the assignor that most members request, as ConsumerGroup counts; those that request none are ignored."""
-    asked = Counter(said.server_assignor for said in state.members.values() if said.server_assignor)
-    return asked.most_common(1)[0][0] if asked else default
 
 
 def _partitions(value: TargetAssignmentMember) -> TopicIdNumbers:
