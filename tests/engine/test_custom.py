@@ -153,8 +153,7 @@ def test_what_the_function_is_told():
     ]
     decoded = decode(
         parts_of(table(bucket)),
-        Calculation("custom", Form.AS_KAFKA, 100, topics=catalogue(bucket)),
-        {STEPS: find(STEPS)},
+        Calculation("custom", Form.AS_KAFKA, 100, custom=(find(STEPS),), topics=catalogue(bucket)),
     )
     texts = decoded.choice.texts
     assert texts is not None

@@ -37,7 +37,7 @@ def rows(pairs, assignor, cut):
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_a_job_takes_what_kafka_takes(assignor, cut):
     pairs = of(assignor)
-    decoded = group_arrays.decode(parts_of(table(rows(pairs, assignor, cut))), AS_KAFKA, {})
+    decoded = group_arrays.decode(parts_of(table(rows(pairs, assignor, cut))), AS_KAFKA)
     batch, names = decoded.snapshots.batch, decoded.topic_names.to_pylist()
     dated = np.where(batch.subscription_generation >= 0, batch.subscription_generation, batch.claim_generation)
     dated = batch.claim_generation if assignor == "sticky" else dated
@@ -54,7 +54,5 @@ def test_a_job_takes_what_kafka_takes(assignor, cut):
 
 def test_a_negative_generation_that_a_table_gives_is_none():
     told = member_row("g/0", 0, "m", topics=["t"], subscription_generation=-7, claimed_generation=3)
-    decoded = group_arrays.decode(
-        parts_of(table([group_row("g/0", assignor="cooperative-sticky"), told])), AS_KAFKA, {}
-    )
+    decoded = group_arrays.decode(parts_of(table([group_row("g/0", assignor="cooperative-sticky"), told])), AS_KAFKA)
     assert decoded.snapshots.batch.subscription_generation.tolist() == [-1]

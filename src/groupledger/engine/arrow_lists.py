@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from pyspark.sql.types import ArrayType, StructField, StructType, TimestampType
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from groupledger.core.wire.group_metadata import Spans
 
 
+SnapshotRow = TypeVar("SnapshotRow", GroupSnapshotRow, MemberSnapshotRow)
 Column = Any
 """A pyarrow array. Its stubs name one class a type, and these columns' types are data."""
 
@@ -73,6 +75,13 @@ def column(table: pa.Table, name: str) -> Column:
     if chunked.num_chunks == 1:
         return chunked.chunk(0)
     return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+
+
+def with_column(table: pa.Table, name: str, values: Column) -> pa.Table:
+    """Return the table with other values of one type in a column."""
+    place = table.schema.get_field_index(name)
+    field = table.schema.field(place)
+    return table.set_column(place, field, values.cast(field.type))
 
 
 def filled(schema: pa.Schema, values: Mapping[str, Column], length: int) -> pa.Table:
@@ -142,6 +151,12 @@ def valid(array: Column) -> Mask:
     return mask
 
 
+def are_true(array: Column, *, null: bool = False) -> Mask:
+    """Where a column of booleans is true; `null`: as what a null counts."""
+    mask: Mask = pc.fill_null(array, null).to_numpy(zero_copy_only=False)
+    return mask
+
+
 def nulled(array: Column, missing: Mask) -> Column:
     """Return a column of lists with those in the mask null; its values stay where they are."""
     lists = pa.LargeListArray if pa.types.is_large_list(array.type) else pa.ListArray
@@ -181,6 +196,21 @@ def assignments(array: Column) -> list[Assignment | None]:
     topics = list(zip(ids.to_pylist(), names.to_pylist(), partitions, strict=True))
     bounds = itertools.pairwise(list_starts(array).tolist())
     return [tuple(topics[low:high]) if known else None for (low, high), known in zip(bounds, valid(array), strict=True)]
+
+
+def snapshot_rows(table: pa.Table, kind: type[SnapshotRow]) -> list[SnapshotRow]:
+    """Return rows of a table of snapshots as the fold made them; None for what is not among the columns."""
+    table = whole(table)
+    unsaid: dict[str, Any] = dict.fromkeys(kind._fields)
+    values = {name: _as_folded(column(table, name)) for name in kind._fields if name in table.schema.names}
+    return [kind(**unsaid | dict(zip(values, each, strict=True))) for each in zip(*values.values(), strict=True)]
+
+
+def _as_folded(array: Column) -> list[Any]:
+    lists = pa.types.is_list(array.type) and pa.types.is_struct(array.type.value_type)
+    if lists and array.type.value_type.get_field_index("topic_id") >= 0:  # tasks have none
+        return assignments(array)
+    return [as_tuples(value) for value in array.to_pylist()]
 
 
 def encode(columns: Sequence[Column]) -> tuple[Column, list[IntArray]]:

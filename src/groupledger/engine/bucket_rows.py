@@ -31,7 +31,7 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.digest import digest
 from groupledger.core.log.listings import Listings, TopicChange
-from groupledger.engine.arrow_lists import Column, column, integers, nulled, whole
+from groupledger.engine.arrow_lists import Column, are_true, column, integers, nulled, whole, with_column
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
@@ -153,8 +153,7 @@ def _of_kind(table: pa.Table, kind: LongArray, wanted: int) -> pa.Table:
     for place, name in enumerate(LISTS):
         missing = (absent >> place) & 1 == 1
         if name in FIELDS[wanted] and missing.any():
-            at = rows.schema.get_field_index(name)
-            rows = rows.set_column(at, rows.schema.field(at), nulled(column(rows, name), missing))
+            rows = with_column(rows, name, nulled(column(rows, name), missing))
     return rows
 
 
@@ -233,8 +232,7 @@ class TopicCatalogue:
     def negative(self) -> Mask:
         """Changes whose count cannot be one."""
         counts = column(self._sorted, c.PARTITION_COUNT)
-        found: Mask = pc.fill_null(pc.less(counts, 0), False).to_numpy(zero_copy_only=False)
-        return found
+        return are_true(pc.less(counts, 0))
 
     def numbers(self, clusters: Column, cluster: LongArray, names: Column, name: LongArray) -> LongArray:
         """Return the topic of each pair (index into `clusters`, index into `names`); NONE: not listed."""

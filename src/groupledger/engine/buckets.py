@@ -14,7 +14,7 @@ from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.rebalance.computation import Rebalances, rebalance
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import Column as ListColumn
-from groupledger.engine.arrow_lists import column, integers, valid, wire_array
+from groupledger.engine.arrow_lists import column, integers, valid, wire_array, with_column
 from groupledger.engine.bucket_rows import Parts, parts_of
 from groupledger.engine.envelope import (
     ENVELOPE,
@@ -92,7 +92,7 @@ def compute(table: pa.Table, calculation: Calculation) -> dict[str, pa.Table]:
 
 def rebalanced(parts: Parts, calculation: Calculation) -> tuple[DecodedBucket, Rebalances]:
     """Compute the rebalances of a bucket's rows, and return them with the rows as arrays."""
-    decoded = decode(parts, calculation, {each.name: each for each in calculation.custom})
+    decoded = decode(parts, calculation)
     return decoded, rebalance(decoded.snapshots, decoded.choice)
 
 
@@ -177,13 +177,12 @@ class History:
         """Keep what members have after a wave, for the next one."""
         if int(self._depth.max(initial=0)) == 0:
             return
-        place = parts.members.schema.get_field_index(c.RECORDED)
-        field = parts.members.schema.field(place)
+        kind = parts.members.schema.field(c.RECORDED).type
         topics = {c.TOPIC: decoded.topic_names, c.TOPIC_ID: decoded.topic_ids}
-        given = wire_array(result.target, result.slots, topics, _small(field.type)).cast(field.type)
+        given = wire_array(result.target, result.slots, topics, _small(kind)).cast(kind)
         refused = np.isin(np.arange(len(decoded.groups)), list(refusals(decoded, result)))[result.party.group]
         given = pc.if_else(pa.array(refused), column(decoded.members, c.RECORDED), given)
-        kept = decoded.members.set_column(place, field, given)
+        kept = with_column(decoded.members, c.RECORDED, given)
         computed = column(kept, c.SNAPSHOT_ID) if len(kept) else pa.array([], pa.string())
         rejected = parts.members.filter(pc.invert(pc.is_in(column(parts.members, c.SNAPSHOT_ID), value_set=computed)))
         self._before = pa.concat_tables([kept, rejected]).combine_chunks()
@@ -221,11 +220,10 @@ def _with_rewrites(groups: pa.Table, own: pa.Table, before: pa.Table) -> pa.Tabl
     everyone = pa.concat_tables([own, before]).combine_chunks()
     found = held_rows(rewritten.combine_chunks(), everyone, own.take(pa.array(at)).combine_chunks(), rows[at])
     held: ListColumn = column(everyone, c.RECORDED).take(found)
-    place = own.schema.get_field_index(c.RECORDED)
     spread = np.full(len(own), NONE, np.int64)
     spread[at] = np.arange(len(at))
     again = held.take(pa.array(spread, mask=spread == NONE))
-    return own.set_column(place, own.schema.field(place), pc.coalesce(again, column(own, c.RECORDED)))
+    return with_column(own, c.RECORDED, pc.coalesce(again, column(own, c.RECORDED)))
 
 
 def _small(kind: pa.DataType) -> pa.DataType:

@@ -21,14 +21,13 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
 from groupledger.core.faults import Fault, expected_one_of
-from groupledger.core.rebalance.computation import rebalance
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
 from groupledger.core.scenarios.solving import targets_after_joins
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed
+from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed, with_column
 from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
-from groupledger.engine.buckets import buckets_of
+from groupledger.engine.buckets import buckets_of, rebalanced
 from groupledger.engine.group_arrays import (
     CONSUMER,
     OTHER_GROUP_TYPE,
@@ -37,7 +36,7 @@ from groupledger.engine.group_arrays import (
     DecodedBucket,
     decode,
 )
-from groupledger.engine.result_rows import ResultColumns, refusals
+from groupledger.engine.result_rows import ResultColumns
 from groupledger.tables import REBALANCES
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_PARTITIONS
@@ -106,15 +105,13 @@ class Grid:
         before = _asked(parts_of(table))
         if len(before.groups) == 0:
             return
-        custom = {each.name: each for each in self.calculation.custom}
         for number, change in enumerate(self.changes):
             after = _changed(before, change)
             topics = _topics(self.calculation.catalogue, change)
             calculation = replace(self.calculation, topics=topics, carried=True, settles=True, coordinator=None)
             for at, assignor in enumerate(self.assignors):
-                decoded = decode(_under(after, assignor, change, calculation), calculation, custom)
-                result = rebalance(decoded.snapshots, decoded.choice)
-                computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
+                decoded, result = rebalanced(_under(after, assignor, change, calculation), calculation)
+                computed = ResultColumns(decoded, result, calculation)
                 who = _who(decoded, computed.assignments(), before, after) if self.members else None
                 yield _rows(at * len(self.changes) + number, decoded, computed.rebalances(), who)
 
@@ -175,11 +172,11 @@ def _changed(before: Parts, change: ChangeSettings) -> Parts:
     """Return the state after the change, which follows the one before, with the members of both."""
     members = _members_after(before.members, change)
     groups, members = _subscribed(before.groups, members, change)
-    groups = _with(groups, c.PREVIOUS_SNAPSHOT_ID, column(groups, c.SNAPSHOT_ID))
-    groups = _with(groups, c.SNAPSHOT_ID, _after(groups))
-    groups = _with(groups, c.SNAPSHOT_KIND, pa.repeat("generation", len(groups)))
-    groups = _with(groups, c.MEMBERS, pa.nulls(len(groups), pa.int32()))
-    members = _with(members, c.SNAPSHOT_ID, _after(members))
+    groups = with_column(groups, c.PREVIOUS_SNAPSHOT_ID, column(groups, c.SNAPSHOT_ID))
+    groups = with_column(groups, c.SNAPSHOT_ID, _after(groups))
+    groups = with_column(groups, c.SNAPSHOT_KIND, pa.repeat("generation", len(groups)))
+    groups = with_column(groups, c.MEMBERS, pa.nulls(len(groups), pa.int32()))
+    members = with_column(members, c.SNAPSHOT_ID, _after(members))
     members = pa.concat_tables([members, before.members]).combine_chunks()
     return Parts(groups.combine_chunks(), members, before.records)
 
@@ -205,9 +202,9 @@ def _members_after(before: pa.Table, change: ChangeSettings) -> pa.Table:
     numbers = np.tile(turn, len(size))
     ids = _new_ids(before, column(members, c.SNAPSHOT_ID).take(pa.array(start[:-1])).to_pylist(), change.members)
     order = np.repeat(integers(column(members, c.MEMBER_ORDER), 0)[start[1:] - 1], change.members) + 1 + numbers
-    joined = _with(_with(joined, c.MEMBER_ID, pa.array(ids)), c.MEMBER_ORDER, pa.array(order, pa.int32()))
+    joined = with_column(with_column(joined, c.MEMBER_ID, pa.array(ids)), c.MEMBER_ORDER, pa.array(order, pa.int32()))
     for name in (c.GROUP_INSTANCE_ID, c.CLAIMED, c.CLAIMED_GENERATION, c.RECORDED, c.TARGET, c.USER_DATA):
-        joined = _with(joined, name, pa.nulls(len(joined), joined.schema.field(name).type))
+        joined = with_column(joined, name, pa.nulls(len(joined), joined.schema.field(name).type))
     return pa.concat_tables([members, joined]).combine_chunks()
 
 
@@ -228,8 +225,8 @@ def _subscribed(groups: pa.Table, members: pa.Table, change: ChangeSettings) -> 
     def renewed(lists: Column) -> Column:
         return pa.array([_topics_after(each, change) for each in lists.to_pylist()], lists.type)
 
-    groups = _with(groups, c.SHARED_TOPICS, renewed(column(groups, c.SHARED_TOPICS)))
-    return groups, _with(members, c.TOPICS, renewed(column(members, c.TOPICS)))
+    groups = with_column(groups, c.SHARED_TOPICS, renewed(column(groups, c.SHARED_TOPICS)))
+    return groups, with_column(members, c.TOPICS, renewed(column(members, c.TOPICS)))
 
 
 def _topics_after(topics: Sequence[str] | None, change: ChangeSettings) -> list[str] | None:
@@ -250,15 +247,9 @@ def _topics(catalogue: TopicCatalogue, change: ChangeSettings) -> TopicCatalogue
     more = pc.multiply(counts, number) if change.partitions.startswith("x") else pc.add(counts, number)
     more = pc.min_element_wise(more, np.iinfo(np.int32).max, skip_nulls=False).cast(pa.int32())
     meant = pa.repeat(True, len(rows)) if change.topic is None else pc.equal(rows.column(c.TOPIC), change.topic)
-    rows = _with(rows, c.PARTITION_COUNT, pc.if_else(meant, more, rows.column(c.PARTITION_COUNT)))
+    rows = with_column(rows, c.PARTITION_COUNT, pc.if_else(meant, more, rows.column(c.PARTITION_COUNT)))
     racks = rows.column(c.RACKS).combine_chunks()
-    return TopicCatalogue(_with(rows, c.RACKS, pc.if_else(meant, pa.nulls(len(rows), racks.type), racks)))
-
-
-def _with(table: pa.Table, name: str, values: Column) -> pa.Table:
-    place = table.schema.get_field_index(name)
-    field = table.schema.field(place)
-    return table.set_column(place, field.with_nullable(True), values.cast(field.type))
+    return TopicCatalogue(with_column(rows, c.RACKS, pc.if_else(meant, pa.nulls(len(rows), racks.type), racks)))
 
 
 def _rows(cell: int, decoded: DecodedBucket, found: pa.Table, who: Column | None) -> pa.Table:
@@ -280,7 +271,7 @@ def _who(decoded: DecodedBucket, assigned: pa.Table, before: Parts, after: Parts
     """Return each group's members as they are in the record, new ones behind them, and those that are gone last."""
     keys = [
         pc.binary_join_element_wise(column(each, c.SNAPSHOT_ID), column(each, c.MEMBER_ID), "\0")
-        for each in (_with(before.members, c.SNAPSHOT_ID, _after(before.members)), after.members)
+        for each in (with_column(before.members, c.SNAPSHOT_ID, _after(before.members)), after.members)
     ]
     gone = before.members.filter(pc.invert(pc.is_in(keys[0], value_set=keys[1]))).combine_chunks()
     kind = SCHEMA.field(WHO).type
@@ -324,7 +315,7 @@ def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Cal
     groups, members, records = parts
     modern = _coordinated(groups)
     if assignor != _RECORDED:
-        groups = _with(groups, r.CHOSEN, pa.repeat(assignor, len(groups)))
+        groups = with_column(groups, r.CHOSEN, pa.repeat(assignor, len(groups)))
         message = f"its coordinator assigns (KIP-848): {assignor} could be asked only after a conversion"
         reasons = dict.fromkeys(column(groups.filter(modern), c.SNAPSHOT_ID).to_pylist(), (OTHER_GROUP_TYPE, message))
         return Parts(_refused(groups, reasons), members, records)
@@ -336,7 +327,7 @@ def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Cal
     targets, reasons = _targets(some, theirs, max(change.members, 0), calculation)
     ids = zip(*(column(theirs, name).to_pylist() for name in (c.SNAPSHOT_ID, c.MEMBER_ID)), strict=True)
     lists = pa.array([targets.get(each) for each in ids], theirs.schema.field(c.TARGET).type)
-    theirs = _with(_with(theirs, c.RECORDED, lists), c.TARGET, lists)
+    theirs = with_column(with_column(theirs, c.RECORDED, lists), c.TARGET, lists)
     return Parts(_refused(groups, reasons), pa.concat_tables([members.filter(pc.invert(own)), theirs]), records)
 
 
@@ -344,7 +335,7 @@ def _refused(groups: pa.Table, reasons: Reasons) -> pa.Table:
     """Return the groups with these reasons; one that was refused before keeps its own."""
     for at, name in enumerate((r.FAULT_CODE, r.FAULT_MESSAGE)):
         found = [reasons.get(each, (None, None))[at] for each in column(groups, c.SNAPSHOT_ID).to_pylist()]
-        groups = _with(groups, name, pc.coalesce(column(groups, name), pa.array(found, pa.string())))
+        groups = with_column(groups, name, pc.coalesce(column(groups, name), pa.array(found, pa.string())))
     return groups.combine_chunks()
 
 
@@ -392,7 +383,7 @@ def _scenario(name: str, members: list[dict[str, Any]], topics: IdsAndCounts) ->
 
 def _topics_of(parts: Parts, calculation: Calculation) -> tuple[dict[str, IdsAndCounts], Reasons]:
     """Return the topics of each state, but for deleted ones; and why groups are rejected."""
-    decoded = decode(parts, calculation, {})
+    decoded = decode(parts, calculation)
     snapshots = column(decoded.groups, c.SNAPSHOT_ID).to_pylist()
     views, group = decoded.snapshots.topics, decoded.snapshots.topic_group.tolist()
     found: dict[str, IdsAndCounts] = {}

@@ -31,6 +31,7 @@ from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
     WireLists,
+    are_true,
     column,
     encode,
     integers,
@@ -67,7 +68,7 @@ class DecodedBucket:
     unrecomputed: Mapping[int, tuple[str, str]]  # code and message by group row: no assignor of ours can be asked
 
 
-def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAssignor]) -> DecodedBucket:
+def decode(parts: Parts, calculation: Calculation) -> DecodedBucket:
     """Return the rows of a bucket as arrays."""
     groups, members, _ = parts
     rows = pc.index_in(column(members, c.SNAPSHOT_ID), value_set=column(groups, c.SNAPSHOT_ID))
@@ -77,7 +78,7 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     found = rejections.with_topics(bucket.topics, bucket.topic_group, bucket.topic_names, calculation.max_partitions)
     if found is not rejections:
         bucket = _Bucket(groups, members, np.where(found.mask[tie], NONE, tie), calculation.catalogue)
-    names = (*NAMES, *custom)
+    names = (*NAMES, *(each.name for each in calculation.custom))
     without = without_assignor(groups, names, np.diff(bucket.member_start) > 0)
     prejudged = _prejudge(groups, bucket.own, bucket.member_start, without, found.mask[:-1])
     judged = coordinator_verdicts(parts, bucket.topics, bucket.topic_start, calculation.coordinator)
@@ -85,10 +86,7 @@ def decode(parts: Parts, calculation: Calculation, custom: Mapping[str, CustomAs
     prejudged = np.where(stands, judged.verdict, prejudged)
     bucket.look_up(calculation.catalogue, np.where(stands, judged.moment, NONE))
     bucket.count({row: counts for row, counts in judged.counts.items() if stands[row]})
-    choice = _choice(groups, found, prejudged, calculation.form, custom)
-    choice = replace(choice, carried=calculation.carried, stated=calculation.stated, settles=calculation.settles)
-    if choice.stated:
-        choice = replace(choice, recorded=choice.chosen)
+    choice = _choice(groups, found, prejudged, calculation)
     if (choice.chosen >= len(NAMES)).any():
         choice = replace(choice, texts=_texts(bucket.own, bucket.topic_names))
     unrecomputed = reasons(groups, without, prejudged, names)
@@ -151,21 +149,28 @@ def _look_up(
     found[np.flatnonzero(missing)[hit]] = row[named][order[at[hit]]]
 
 
-def _choice(
-    groups: pa.Table, rejections: Rejections, prejudged: IntArray, form: Form, custom: Mapping[str, CustomAssignor]
-) -> Choice:
+def _choice(groups: pa.Table, rejections: Rejections, prejudged: IntArray, calculation: Calculation) -> Choice:
     """Choose each group's assignor; a record is of the chosen one if members joined by the name that it has."""
+    custom = {each.name: each for each in calculation.custom}
     names = pa.array([*NAMES, *custom])
     by_name = [BY_NAME[name].protocol_name for name in NAMES]
     joined = pa.array([*by_name, *(each.protocol_name for each in custom.values())], pa.string())
     chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
     recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
     same = pc.equal(joined.take(pa.array(chosen, mask=chosen == NONE)), column(groups, c.ASSIGNOR))
-    recorded = np.where(pc.fill_null(same, False).to_numpy(zero_copy_only=False), chosen, recorded)
+    recorded = np.where(are_true(same), chosen, recorded)
     uncomputed = _is(groups, c.SNAPSHOT_KIND, "rewrite") | _is(groups, c.SNAPSHOT_KIND, "fold")
-    chosen = np.where(rejections.mask[:-1] | uncomputed, NONE, chosen)
+    chosen = np.where(rejections.mask[:-1] | uncomputed, NONE, chosen).astype(np.int32)
     return Choice(
-        (*NAMES, *custom), chosen.astype(np.int32), recorded.astype(np.int32), prejudged.astype(np.int32), form, custom
+        (*NAMES, *custom),
+        chosen,
+        chosen if calculation.stated else recorded.astype(np.int32),
+        prejudged.astype(np.int32),
+        calculation.form,
+        custom,
+        carried=calculation.carried,
+        stated=calculation.stated,
+        settles=calculation.settles,
     )
 
 
@@ -181,8 +186,7 @@ def _texts(own: pa.Table, topics: Column) -> Texts:
 
 
 def _is(table: pa.Table, name: str, value: str) -> Mask:
-    mask: Mask = pc.fill_null(pc.equal(column(table, name), value), False).to_numpy(zero_copy_only=False)
-    return mask
+    return are_true(pc.equal(column(table, name), value))
 
 
 def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without: IntArray, rejected: Mask) -> IntArray:
@@ -198,8 +202,7 @@ def _prejudge(groups: pa.Table, own: pa.Table, member_start: LongArray, without:
     verdict[np.diff(member_start) == 0] = Verdict.NO_MEMBERS
     verdict[rejected] = Verdict.NOT_COMPARED  # its members are left out of the arrays
     verdict[_is(groups, c.SNAPSHOT_KIND, "rewrite")] = Verdict.REWRITE
-    complete = pc.fill_null(column(groups, c.COMPLETE), True).to_numpy(zero_copy_only=False)
-    verdict[~complete] = Verdict.CANNOT_TELL_INCOMPLETE
+    verdict[~are_true(column(groups, c.COMPLETE), null=True)] = Verdict.CANNOT_TELL_INCOMPLETE
     return verdict
 
 
@@ -360,8 +363,9 @@ class _Bucket:
             COOPERATIVE_STICKY: pc.and_(long_enough, undated),
         }
         for assignor, asked in otherwise_read.items():
-            asked = pc.fill_null(asked, False).to_numpy(zero_copy_only=False)
-            rows = np.flatnonzero(asked & _is(self.groups, c.ASSIGNOR, assignor)[ragged.owners(self.member_start)])
+            rows = np.flatnonzero(
+                are_true(asked) & _is(self.groups, c.ASSIGNOR, assignor)[ragged.owners(self.member_start)]
+            )
             topics = pc.fill_null(pc.list_value_length(column(self.own, c.CLAIMED).take(pa.array(rows))), 0)
             sent = data.take(pa.array(rows))
             for row, number, head in zip(rows.tolist(), topics.to_pylist(), sent.to_pylist(), strict=True):
@@ -382,7 +386,7 @@ class _Bucket:
     def _memory(self) -> Mask:
         """Claims that were sent in user data alone: ownedPartitions came with version 1."""
         protocol = column(self.groups, c.ASSIGNOR)
-        remembering = pc.is_in(protocol, value_set=pa.array(sorted(REMEMBERING))).to_numpy(zero_copy_only=False)
+        remembering = are_true(pc.is_in(protocol, value_set=pa.array(sorted(REMEMBERING))))
         unversioned = integers(column(self.own, c.SUBSCRIPTION_VERSION), 1) == 0
         memory: Mask = remembering[ragged.owners(self.member_start)] | unversioned
         return memory
@@ -454,7 +458,7 @@ class Rejections:
 def _before(groups: pa.Table) -> dict[int, tuple[str, str]]:
     """Return the groups that the pipeline rejected before the shuffle."""
     codes, messages = column(groups, r.FAULT_CODE), column(groups, r.FAULT_MESSAGE)
-    rows = np.flatnonzero(codes.is_valid().to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(valid(codes))
     return {int(row): (codes[row].as_py(), messages[row].as_py()) for row in rows}
 
 
@@ -538,12 +542,10 @@ def without_assignor(groups: pa.Table, names: Sequence[str], peopled: Mask) -> I
     """
     chosen = column(groups, r.CHOSEN)
     unknown = pc.and_(chosen.is_valid(), pc.invert(pc.is_in(chosen, value_set=pa.array(names, pa.string()))))
-    unnamed = pc.fill_null(pc.equal(chosen, ""), False).to_numpy(zero_copy_only=False)
-    verdict = np.where(unnamed, Verdict.CANNOT_TELL_NO_ASSIGNOR, Verdict.CANNOT_TELL_ASSIGNOR)
-    found = np.where(unknown.to_numpy(zero_copy_only=False), verdict, NONE)
-    types = column(groups, c.GROUP_TYPE)
+    verdict = np.where(_is(groups, r.CHOSEN, ""), Verdict.CANNOT_TELL_NO_ASSIGNOR, Verdict.CANNOT_TELL_ASSIGNOR)
+    found = np.where(are_true(unknown), verdict, NONE)
     for group_type, cannot_tell in OTHER_TYPES.items():
-        found[pc.fill_null(pc.equal(types, group_type), False).to_numpy(zero_copy_only=False)] = cannot_tell
+        found[_is(groups, c.GROUP_TYPE, group_type)] = cannot_tell
     return np.where(peopled, found, NONE).astype(np.int32)
 
 
@@ -647,14 +649,13 @@ def coordinator_verdicts(
     groups = parts.groups
     verdict, moment = np.full(len(groups), NONE, np.int32), np.full(len(groups), NONE, np.int64)
     counts: dict[int, Mapping[str, int]] = {}
-    kinds = column(groups, c.GROUP_TYPE)
     if default is None:
         verdict[:] = Verdict.NOT_COMPARED
         return CoordinatorVerdicts(verdict, moment, counts)
     converted = carried_over(parts)
     for row, carried in converted.items():
         verdict[row] = Verdict.CARRIED_OVER if carried else Verdict.NOT_COMPARED
-    rows = np.flatnonzero(pc.fill_null(pc.equal(kinds, CONSUMER), False).to_numpy(zero_copy_only=False))
+    rows = np.flatnonzero(_is(groups, c.GROUP_TYPE, CONSUMER))
     if len(rows) == 0:
         return CoordinatorVerdicts(verdict, moment, counts)
     logs = _by_log(parts.records, RECORD_COLUMNS)

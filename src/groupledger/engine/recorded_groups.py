@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.protocol.metrics import HOUR_MS, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import arrow_schema
+from groupledger.engine.arrow_lists import arrow_schema, snapshot_rows
 from groupledger.engine.buckets import bucket_of
 from groupledger.engine.envelope import ENVELOPE, FilesOfAttempt, as_table, columns_of, sealed
 from groupledger.tables import CALLBACKS, METRICS, Table
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 TABLES = (CALLBACKS, METRICS)
 """The tables that one pass fills."""
-
-R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
 _GROUP = attrgetter(c.CLUSTER_ID, c.GROUP_ID)
 
@@ -60,9 +58,11 @@ def _call(window_ms: int, files: FilesOfAttempt | None) -> Callable[[pa.Table, p
 def calls_of(groups: pa.Table, members: pa.Table, window_ms: int) -> tuple[pa.Table, pa.Table]:
     """Return the rows of TABLES of one bucket of snapshots, in an order that does not depend on theirs. Pure."""
     rows_by_group: dict[tuple[str, str], list[MemberSnapshotRow]] = {}
-    for row in sorted(_rows(members, MemberSnapshotRow), key=attrgetter(c.OFFSET, c.SNAPSHOT_ID, c.MEMBER_ORDER)):
+    for row in sorted(
+        snapshot_rows(members, MemberSnapshotRow), key=attrgetter(c.OFFSET, c.SNAPSHOT_ID, c.MEMBER_ORDER)
+    ):
         rows_by_group.setdefault(_GROUP(row), []).append(row)
-    snapshots = sorted(_rows(groups, GroupSnapshotRow), key=_place)
+    snapshots = sorted(snapshot_rows(groups, GroupSnapshotRow), key=_place)
     calls: list[dict[str, Any]] = []
     metrics: list[dict[str, Any]] = []
     for group, some in groupby(snapshots, key=_GROUP):
@@ -86,13 +86,6 @@ def _place(row: GroupSnapshotRow) -> tuple[str, str, int, int, str]:
     """Group, then place in the log; rows of user tables have no log partition."""
     partition = -1 if row.log_partition is None else row.log_partition
     return row.cluster_id, row.group_id, partition, row.offset, row.snapshot_id
-
-
-def _rows(table: pa.Table, kind: type[R]) -> Iterator[R]:
-    """Return the table's rows as the fold has them, lists as tuples."""
-    columns = [table.column(name).to_pylist() for name in kind._fields]
-    for values in zip(*columns, strict=True):
-        yield kind(*map(as_tuples, values))
 
 
 def _metric_rows(calls: Iterable[RecordedCall], window_ms: int) -> Iterator[dict[str, Any]]:

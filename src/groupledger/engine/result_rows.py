@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, IntArray, LongArray
 from groupledger.core.assignors import MESSAGES, Status
-from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples, topic_spans
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, topic_spans
 from groupledger.core.protocol.compatibility import java_releases
 from groupledger.core.rebalance import step
 from groupledger.core.rebalance.attribution import (
@@ -49,13 +49,13 @@ from groupledger.core.wire.consumer_protocol import COOPERATIVE_STICKY, STICKY, 
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
+    are_true,
     arrow_schema,
-    assignments,
     column,
     filled,
     integers,
     listed,
-    whole,
+    snapshot_rows,
     wire_array,
 )
 from groupledger.engine.envelope import NamedCount, columns_of
@@ -89,7 +89,7 @@ SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in r.RESULTS}
 
 def encode_results(decoded: DecodedBucket, result: Rebalances, calculation: Calculation) -> dict[str, pa.Table]:
     """Return the rows of every result table, by its name."""
-    computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
+    computed = ResultColumns(decoded, result, calculation)
     return {
         ASSIGNMENTS.name: computed.assignments(),
         REBALANCES.name: computed.rebalances(),
@@ -111,17 +111,12 @@ def refusals(decoded: DecodedBucket, result: Rebalances) -> dict[int, tuple[str,
 class ResultColumns:
     """The columns of each result table, from flat arrays."""
 
-    def __init__(
-        self,
-        decoded: DecodedBucket,
-        result: Rebalances,
-        calculation: Calculation,
-        refused: Mapping[int, tuple[str, str]],
-    ) -> None:
+    def __init__(self, decoded: DecodedBucket, result: Rebalances, calculation: Calculation) -> None:
         """Rows of refused groups appear in `rebalances` and `quarantine` alone."""
-        self.decoded, self.result, self.calculation, self.refused = decoded, result, calculation, refused
+        self.decoded, self.result, self.calculation = decoded, result, calculation
+        self.refused = refusals(decoded, result)
         self.is_refused = np.zeros(len(decoded.groups), np.bool_)
-        self.is_refused[list(refused)] = True
+        self.is_refused[list(self.refused)] = True
 
     def assignments(self) -> pa.Table:
         """Return a row a member of each group that got an outcome."""
@@ -371,8 +366,6 @@ def _sum(values: pa.ChunkedArray) -> int:
 #
 # Only a record that assignors are asked about becomes Python objects.
 
-SnapshotRow = TypeVar("SnapshotRow", GroupSnapshotRow, MemberSnapshotRow)
-
 GROUP_FIELDS = (c.SNAPSHOT_ID, c.ASSIGNOR, c.LEADER, c.SHARED_TOPICS)
 MEMBER_FIELDS = (
     *(c.MEMBER_ORDER, c.MEMBER_ID, c.GROUP_INSTANCE_ID, c.RACK_ID, c.SUBSCRIPTION_VERSION, c.TOPICS),
@@ -441,7 +434,7 @@ def _leaders(decoded: DecodedBucket, among: Mask) -> tuple[LongArray, Column, pa
     among = among & np.array([is_javas(name) for name in (*choice.names, "")])[choice.chosen]
     group = ragged.owners(decoded.snapshots.batch.member_start)
     leads = pc.equal(column(own, c.MEMBER_ID), column(groups, c.LEADER).take(pa.array(group)))
-    rows = np.flatnonzero(pc.fill_null(leads, False).to_numpy(zero_copy_only=False) & among[group])
+    rows = np.flatnonzero(are_true(leads) & among[group])
     wrote = own.select([c.SUBSCRIPTION_VERSION, c.USER_DATA]).take(pa.array(rows)).combine_chunks()
     return group[rows], column(groups, c.ASSIGNOR).take(pa.array(group[rows])), wrote
 
@@ -524,25 +517,10 @@ def _snapshots(decoded: DecodedBucket, rows: LongArray) -> Iterator[tuple[GroupS
         some = rows[at : at + TOGETHER]
         sizes_of = np.diff(start)[some]
         places = np.repeat(start[some] - ragged.starts(sizes_of)[:-1], sizes_of) + np.arange(sizes_of.sum())
-        own = iter(_attributed_rows(members.take(pa.array(places)), MemberSnapshotRow))
-        for snapshot, size in zip(
-            _attributed_rows(groups.take(pa.array(some)), GroupSnapshotRow), sizes_of.tolist(), strict=True
-        ):
+        own = iter(snapshot_rows(members.take(pa.array(places)), MemberSnapshotRow))
+        snapshots = snapshot_rows(groups.take(pa.array(some)), GroupSnapshotRow)
+        for snapshot, size in zip(snapshots, sizes_of.tolist(), strict=True):
             yield snapshot, list(islice(own, size))
-
-
-def _attributed_rows(table: pa.Table, row: type[SnapshotRow]) -> list[SnapshotRow]:
-    """Return the rows as the fold made them; None for what is not among the columns."""
-    unsaid: dict[str, Any] = dict.fromkeys(row._fields)
-    table = whole(table)
-    values = {name: _values(column(table, name)) for name in table.schema.names}
-    return [row(**unsaid | dict(zip(values, each, strict=True))) for each in zip(*values.values(), strict=True)]
-
-
-def _values(array: Column) -> list[Any]:
-    if pa.types.is_list(array.type) and pa.types.is_struct(array.type.value_type):
-        return assignments(array)
-    return [as_tuples(value) for value in array.to_pylist()]
 
 
 def _views(

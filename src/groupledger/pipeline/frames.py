@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from arro3.core import Table as ArrowTable
 from pyspark.errors import AnalysisException, ParseException
@@ -25,18 +25,17 @@ from groupledger.answers.queries import Value, filled, require_query
 from groupledger.answers.reader import WHERE_VIEWS_ARE, needed, tables, views
 from groupledger.answers.scope import unknown_group
 from groupledger.core.faults import Fault
-from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow, as_tuples
+from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.moments import millis
 from groupledger.core.protocol.metrics import Metric
 from groupledger.core.protocol.recorded import RecordedCall
+from groupledger.engine.arrow_lists import SnapshotRow, snapshot_rows
 from groupledger.engine.session import expect_delta
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerFault, LedgerLocation, check
 from groupledger.tables import BY_NAME, GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES, REBALANCES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.sql_text import literal
-
-R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
 
 class LedgerFrames:
@@ -111,15 +110,14 @@ class GroupFrames:
 
         Raises Fault: UNKNOWN_GROUP where the ledger has no such group, AMBIGUOUS_GROUP where several clusters do.
         """
-        groups = list(_rows(self.of(GROUP_SNAPSHOTS).sort(c.LOG_PARTITION, c.OFFSET), GroupSnapshotRow))
+        groups = _rows(self.of(GROUP_SNAPSHOTS).sort(c.LOG_PARTITION, c.OFFSET), GroupSnapshotRow)
         clusters = sorted({row.cluster_id for row in groups})
         if not groups:
             raise unknown_group(self.ledger.reader, self.group_id, self.cluster_id)
         if len(clusters) > 1:
             message = f"{self.group_id!r} is a group of the clusters {', '.join(clusters)}; expected one to be named"
             raise Fault("AMBIGUOUS_GROUP", message)
-        members = _rows(self.of(MEMBER_SNAPSHOTS).sort(c.OFFSET, c.MEMBER_ORDER), MemberSnapshotRow)
-        return groups, list(members)
+        return groups, _rows(self.of(MEMBER_SNAPSHOTS).sort(c.OFFSET, c.MEMBER_ORDER), MemberSnapshotRow)
 
     def callbacks(self) -> list[RecordedCall]:
         """Return the calls of KIP-429's timelines that members made, as far as the log shows; classic groups only.
@@ -137,13 +135,11 @@ class GroupFrames:
         return of_history(self.callbacks(), Window(millis(start), millis(end)))
 
 
-def _rows(frame: DataFrame, kind: type[R]) -> Iterator[R]:
-    """Yield the frame's rows as the fold has them: moments in milliseconds, lists as tuples."""
-    selected = frame
+def _rows(frame: DataFrame, kind: type[SnapshotRow]) -> list[SnapshotRow]:
+    """Return the frame's rows as the fold has them: moments in milliseconds, lists as tuples."""
     if c.OBSERVED_AT in kind._fields:
-        selected = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
-    for row in selected.select(*kind._fields).collect():
-        yield kind(*map(as_tuples, row))
+        frame = frame.withColumn(c.OBSERVED_AT, F.unix_millis(c.OBSERVED_AT))
+    return snapshot_rows(frame.select(*kind._fields).toArrow(), kind)
 
 
 # The views of what counts in Spark: in a session, for a query over a ledger in a catalog, or in the catalog itself.

@@ -26,6 +26,7 @@ from groupledger.core.scenarios.solving import MOST_ROUNDS
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
+    are_true,
     arrow_schema,
     arrow_type,
     column,
@@ -40,6 +41,7 @@ from groupledger.engine.arrow_lists import (
     whole,
     wire,
     wire_array,
+    with_column,
 )
 from groupledger.engine.bucket_rows import SCHEMA, SINCE, Parts, TopicCatalogue, by_topic
 from groupledger.engine.buckets import GROUPS_A_BUCKET, rebalanced
@@ -59,7 +61,7 @@ from groupledger.engine.memberships.declared import (
     unknown_assignor,
     whole_numbers,
 )
-from groupledger.engine.result_rows import ResultColumns, refusals
+from groupledger.engine.result_rows import ResultColumns
 from groupledger.tables import columns as c
 
 if TYPE_CHECKING:
@@ -140,8 +142,8 @@ def _parts(
     refused[list(faults)] = True
     usable = ~refused[group]
     assignors = pa.array(names, pa.string())
-    sticky = pc.fill_null(pc.equal(assignors.take(pa.array(group)), STICKY.name), False)
-    claims = claims_of(members, sticky.to_numpy(zero_copy_only=False) & usable)
+    sticky = are_true(pc.equal(assignors.take(pa.array(group)), STICKY.name))
+    claims = claims_of(members, sticky & usable)
     return Parts(
         _group_rows(assignors, scope, faults),
         _member_rows(members, claims, group, scope, usable),
@@ -321,7 +323,7 @@ TYPES = {name: arrow_type(field.dataType) for name, field in d.FIELDS.items()}
 def result_rows(parts: Parts, by: dict[str, Column], calculation: Calculation, names: Sequence[str]) -> pa.Table:
     """Compute the groups of a bucket, and what `names` needs of them. `by`: the values of its columns, by group row."""
     decoded, result = rebalanced(parts, calculation)
-    computed = ResultColumns(decoded, result, calculation, refusals(decoded, result))
+    computed = ResultColumns(decoded, result, calculation)
     refused, members = computed.is_refused, computed.assignments().combine_chunks()
     starts = ragged.starts(np.where(refused, 0, np.diff(result.party.member_start)))
     if c.MEMBER_ID in names:
@@ -394,8 +396,7 @@ def _next_round(decoded: DecodedBucket, result: Rebalances, groups: np.ndarray) 
         (c.CLAIMED_GENERATION, generation),
         (c.SUBSCRIPTION_GENERATION, generation),
     ):
-        place = members.schema.get_field_index(name)
-        members = members.set_column(place, members.schema.field(place), values)
+        members = with_column(members, name, values)
     rows = decoded.groups.take(pa.array(groups))
     return Parts(rows.combine_chunks(), members.combine_chunks(), decoded.groups.slice(0, 0))
 
@@ -596,7 +597,7 @@ def topics_of(scope: LongArray, topic: Column, partitions: Column, racks: Column
             name = topic[row].as_py()
             wrong[int(scope[row]), name] = code, f"the partition count of topic {name!r} {words}"
     length = pc.list_value_length(racks)
-    per_partition = pc.fill_null(pc.equal(length.cast(pa.int64()), numbers), True).to_numpy(zero_copy_only=False)
+    per_partition = are_true(pc.equal(length.cast(pa.int64()), numbers), null=True)
     lists = pc.list_flatten(racks)
     per_partition &= ~any_of(list_starts(racks), ~valid(lists))
     for row in np.flatnonzero(~per_partition & mine).tolist():
