@@ -84,7 +84,7 @@ def write(spark, location: LedgerLocation, rows: dict[Table, list[dict[str, Any]
             schema = reduce(lambda made, field: made.add(field), table.schema.fields[:-1], type(table.schema)())
             append(location, table, spark.createDataFrame(ordered, schema), attempt_id)
     counts = {table.name: len(values) for table, values in rows.items()}
-    seen = attempts.read_commits(spark, location, attempt.run_id)
+    seen = attempts.read_commits(spark, location)
     outcome = attempts.Outcome({f"any/used.{TARGETS}": 1}, counts, "digest", "done", START)
     attempts.commit(spark, location, attempt, seen.sequence, outcome)
 

@@ -5,14 +5,17 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from unittest.mock import patch
 
 from groupledger.config import Config, LedgerSettings, SourceSettings
 from groupledger.pipeline import ingest as ingesting
 from groupledger.pipeline.invocation import Invocation
+from groupledger.sinks.attempts import Run
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerLocation
 
+MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 _numbers = itertools.count(1)
 
 
@@ -54,6 +57,12 @@ class Workspace:
         return sorted(map(str, current(self.spark, self.location, table).select(*names).collect()))
 
 
+def committed(sequence: int, *guards: str, counts_out=MappingProxyType({}), inputs: str = "{}") -> Run:
+    """The ingest that counts as this number."""
+    names = f"run-{sequence}", f"a-{sequence}", "ingest"
+    return Run(*names, sequence, guards, inputs, None, "", "", {}, counts_out, "", "done", MOMENT)
+
+
 def invocation(run_id=None, beside=None):
     """An attempt with a name of its own at a moment that stands still, and with it what happens `beside`, once."""
     happens = [beside] if beside else []
@@ -61,7 +70,7 @@ def invocation(run_id=None, beside=None):
     def now():
         if happens:
             happens.pop()()
-        return datetime(2026, 11, 21, tzinfo=UTC)
+        return MOMENT
 
     return Invocation(
         attempt_id=f"attempt-{next(_numbers)}",

@@ -13,10 +13,11 @@ from groupledger.pipeline.maintain import Erasure
 from groupledger.sinks import attempts
 from groupledger.sinks.ledger_tables import LedgerLocation, move_aside
 from groupledger.tables import GROUP_SNAPSHOTS, QUARANTINE, TABLES
+from tests.pipeline.ledgers import committed
 
 MOVED = datetime(2026, 11, 21, tzinfo=UTC)
-ROWS = {("quarantine", "a"): 3}
-COMMITS = (attempts.Commit(1, "nightly", "a", "ingest", (), "", {}, {"quarantine": 3}),)
+ROWS = {("quarantine", "a-1"): 3}
+COMMITS = (committed(1, counts_out={"quarantine": 3}),)
 
 
 @pytest.fixture
@@ -50,15 +51,15 @@ def test_one_that_is_old_goes_and_a_young_one_stays(looked):
 
 
 def test_one_whose_table_lacks_rows_stays_however_old(looked):
-    for rows in ({}, {("quarantine", "a"): 2}, {("quarantine", "a"): 4}):
+    for rows in ({}, {("quarantine", "a-1"): 2}, {("quarantine", "a-1"): 4}):
         [(_, kept)], aside = looked(10_000, rows, Erasure({}, 0))
-        assert "quarantine lacks rows (a quarantine" in kept
+        assert "quarantine lacks rows (a-1 quarantine" in kept
         assert "groupledger rebuild" in kept
         assert aside.is_dir()
 
 
 def test_what_retention_removed_is_not_missed(looked):
-    found, aside = looked(10_000, {}, Erasure({"quarantine": {"a"}}, 0))
+    found, aside = looked(10_000, {}, Erasure({"quarantine": {"a-1"}}, 0))
     assert (found, aside.exists()) == ([(aside, "")], False)
 
 

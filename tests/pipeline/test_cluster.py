@@ -20,11 +20,10 @@ from groupledger.pipeline.ingest import ingest, known_before
 from groupledger.pipeline.past import Past
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import attempts
-from groupledger.sinks.attempts import Commit
 from groupledger.sources.kafka_log import ClusterState
 from groupledger.tables import COVERAGE, TOPIC_SNAPSHOTS
 from tests.cli.test_json_schemas import complaints
-from tests.pipeline.ledgers import invocation
+from tests.pipeline.ledgers import committed, invocation
 
 SOURCE = SourceSettings(kind="kafka", bootstrap="h:9092")
 ORDERS = ("orders", "id-of-orders", (("rack-a",), (None,)))
@@ -32,17 +31,7 @@ ORDERS = ("orders", "id-of-orders", (("rack-a",), (None,)))
 
 def commit(sequence, guards=("c/ingest",), **reached):
     found = {cluster: {"offsets": offsets, "topics": topics} for cluster, (offsets, topics) in reached.items()}
-    return Commit(
-        sequence,
-        f"run-{sequence}",
-        f"a-{sequence}",
-        "ingest",
-        guards,
-        "",
-        {},
-        {},
-        reached=json.dumps(found) if found else None,
-    )
+    return committed(sequence, *guards, inputs=json.dumps({"reached": found} if found else {}))
 
 
 @pytest.mark.parametrize(
@@ -132,7 +121,7 @@ def test_an_ingest_that_reaches_the_end_keeps_when_it_began(workspace, monkeypat
     assert turn(9) == (True, 3, "nothing-new", 9)
     assert [row for row in workspace.rows(TOPIC_SNAPSHOTS) if "2026, 11, 21, 0, 1" in row]
     last = attempts.read_commits(workspace.spark, workspace.location).commits[-1]
-    assert (last.guards, last.counts_out, last.reached) == ((), {}, None)
+    assert (last.guards, last.counts_out, "reached" in last.inputs) == ((), {}, False)
 
 
 def test_newest_record_of_any_kind(workspace):
@@ -152,6 +141,6 @@ def test_a_ledger_that_kept_nothing_is_asked_for_its_records(workspace):
     line = json.dumps({"partition": 3, "offset": 0, "timestamp": 1795262400000, "key": "AAIAAWc=", "value": ""})
     workspace.ingest(workspace.source("log.jsonl", [line]))
     commits = attempts.read_commits(workspace.spark, workspace.location).commits
-    earlier = tuple(replace(commit, known=None) for commit in commits)
+    earlier = tuple(replace(commit, inputs_json="{}") for commit in commits)
     found = known_before(Past(workspace.spark, workspace.location, earlier, ()))
     assert found["edge"].up_to == from_millis(1795262400000)

@@ -14,7 +14,7 @@ from groupledger.pipeline.doctor import DigestComparison, compare, compared, sou
 from groupledger.pipeline.maintain import Erasure
 from groupledger.sinks.append import Written, digest_counts, digest_name, digests
 from groupledger.sinks.attempts import Run
-from tests.pipeline.ledgers import Workspace
+from tests.pipeline.ledgers import Workspace, committed
 from tests.pipeline.test_ingest import LINES, TOPICS
 
 WHOLE = Erasure({}, 0)
@@ -28,9 +28,12 @@ def wrote(**rows: int) -> list[Written]:
 def run(written: list[Written], *, by_table: bool = True, sequence: int = 1, **other: Any) -> Run:
     by_name = digests(written)
     counts = {each.table: each.rows for each in written} | (digest_counts(by_name) if by_table else {})
-    values = {"attempt_id": f"a{sequence}", "sequence": sequence, "result_digest": result_digest(by_name)}
-    known: Any = Run("nightly", "", "ingest", 0, (), {}, None, "", "", {}, counts, "", "done")
-    changed_run: Run = replace(known, **values | other)
+    values: dict[str, Any] = {
+        "attempt_id": f"a{sequence}",
+        "sequence": sequence,
+        "result_digest": result_digest(by_name),
+    }
+    changed_run: Run = replace(committed(sequence, counts_out=counts), run_id="nightly", **values | other)
     return changed_run
 
 

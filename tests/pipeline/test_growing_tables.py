@@ -10,10 +10,10 @@ from groupledger.config import SourceSettings
 from groupledger.config.loading import CAPTURES
 from groupledger.pipeline.reading import last_mark
 from groupledger.sinks import attempts
-from groupledger.sinks.attempts import Commit
 from groupledger.sources.delta_growth import url_of
 from groupledger.sources.opening import SourceFault
 from groupledger.tables import LOG_RECORDS
+from tests.pipeline.ledgers import committed
 
 LINES = gzip.decompress((CAPTURES / "edge" / "offsets.jsonl.gz").read_bytes()).decode().splitlines()
 TEXTS = "partition int, offset bigint, timestamp bigint, key string, value string"
@@ -120,8 +120,7 @@ def test_a_table_of_the_catalog_is_named(spark, workspace):
 
 
 def commit(sequence, reached, guard="dev/ingest"):
-    text = None if reached is None else json.dumps(reached)
-    return Commit(sequence, f"r{sequence}", f"a{sequence}", "ingest", (guard,), "", {}, {}, reached=text)
+    return committed(sequence, guard, inputs=json.dumps({} if reached is None else {"reached": reached}))
 
 
 def test_a_table_is_read_on_from_the_last_commit_that_read_it():

@@ -30,7 +30,7 @@ from groupledger.pipeline import enveloped
 from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.sinks.append import Written, add_files, append, stored
-from groupledger.sinks.attempts import history
+from groupledger.sinks.attempts import read_commits
 from groupledger.sinks.ledger_tables import LedgerLocation, folders_for_files, init
 from groupledger.sinks.location import explained
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
@@ -198,7 +198,7 @@ def test_a_ledger_is_the_same_whoever_writes_its_files(new_workspace, monkeypatc
         keep_calls(space.spark, config, invocation(), 24)
         told = [
             (run.kind, run.counts_in, run.counts_out, run.result_digest, run.input_digest)
-            for run in history(space.spark, space.location)
+            for run in read_commits(space.spark, space.location).commits
         ]
         return told, {table.name: space.rows(table) for table in {*FILLED, *RESULTS, *CALL_TABLES}}
 

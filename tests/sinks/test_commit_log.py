@@ -42,12 +42,8 @@ def test_no_query_of_spark_is_run_for_a_run(spark, place):
     first = attempt("run", "a")
     attempts.plan(spark, place, first)
     run = attempts.commit(spark, place, first, 0, OUTCOME)
-    assert attempts.read_commits(spark, place, "run").committed == run
-    assert (attempts.given_up(spark, place), attempts.removals(spark, place), attempts.history(spark, place)) == (
-        set(),
-        {},
-        (run,),
-    )
+    seen = attempts.read_commits(spark, place)
+    assert (attempts.given_up(spark, place), seen.removed, seen.commits) == (set(), {}, (run,))
     assert queries.executionsCount() == before
 
 
@@ -70,9 +66,9 @@ def test_spark_and_delta_rs_read_the_same_of_each_other_s_rows(spark, place, mon
         by_spark(older)
         attempts.plan(spark, place, second)
         attempts.commit(spark, place, second, 1, OUTCOME)
-        told = attempts.history(spark, place), attempts.read_commits(spark, place, "run-1")
-    assert (attempts.history(spark, place), attempts.read_commits(spark, place, "run-1")) == told
-    assert [run.run_id for run in told[0]] == ["run-1", "run-2"]
+        told = attempts.read_commits(spark, place)
+    assert attempts.read_commits(spark, place) == told
+    assert [run.run_id for run in told.commits] == ["run-1", "run-2"]
 
 
 def test_writers_of_both_kinds_count_one_after_another(spark, place):
@@ -147,7 +143,7 @@ def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
     planned = FolderCommitLog(folder_of(place)).read(itself, attempts.PLANNED)
     assert sorted(row[c.RUN_ID] for row in planned) == [f"run-{number}" for number in range(1, 6)]
     assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
-    assert [run.sequence for run in attempts.history(spark, place)] == [1, 2, 3, 4, 5]
+    assert [run.sequence for run in attempts.read_commits(spark, place).commits] == [1, 2, 3, 4, 5]
 
 
 def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place, monkeypatch):
@@ -160,14 +156,14 @@ def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place
 
     monkeypatch.setattr(parquet, "ParquetFile", noted)
     first = attempts.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
-    assert attempts.history(spark, place) == attempts.history(spark, place) == (first,)
+    assert attempts.read_commits(spark, place).commits == attempts.read_commits(spark, place).commits == (first,)
     [file] = opened
     second = attempts.commit(spark, place, attempt("run-2", "a-2"), 1, OUTCOME)
-    assert attempts.history(spark, place) == (first, second)
+    assert attempts.read_commits(spark, place).commits == (first, second)
     assert [path == file for path in opened] == [True, False]
     file.write_bytes(b"PAR1")
     with pytest.raises(Fault, match="table runs is damaged"):
-        attempts.history(spark, place)
+        attempts.read_commits(spark, place)
 
 
 def killed(*_, **__):

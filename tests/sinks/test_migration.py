@@ -61,7 +61,7 @@ def test_it_is_refused_then_brought_forward(spark, old, tmp_path):
         spark, old, attempt, 3, attempts.Outcome({}, {}, "digest", "done", now, removed={"quarantine": ["a"]})
     )
     assert run.sequence == 4
-    assert attempts.removals(spark, old) == {"quarantine": {"a"}}
+    assert attempts.read_commits(spark, old).removed == {"quarantine": {"a"}}
     made = LedgerLocation(path=str(tmp_path / "made"))
     init(spark, made)
     for table in TABLES:

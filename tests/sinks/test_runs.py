@@ -1,14 +1,14 @@
 """One attempt of a run counts, whatever happens beside it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from groupledger.core.faults import Fault
 from groupledger.sinks import attempts
-from groupledger.sinks.attempts import Attempt, Commit, FolderCommitLog, Outcome, SparkCommitLog, WriteConflict
+from groupledger.sinks.attempts import Attempt, FolderCommitLog, Outcome, SparkCommitLog, WriteConflict
 from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
@@ -47,24 +47,18 @@ def committed(spark, place):
     return sorted(tuple(row) for row in rows)
 
 
-def short(run):
-    both = {field.name for field in fields(Commit)} & {field.name for field in fields(attempts.Run)}
-    values = {name: getattr(run, name) for name in both}
-    return Commit(**values, read=run.inputs.get(attempts.READ), facts_as_of=run.inputs.get(attempts.FACTS_AS_OF))
-
-
 def test_a_run_is_planned_then_committed_then_read_back(spark, place):
     first = attempt("run-1", "a-1", guards=("dev/log",))
-    seen = attempts.read_commits(spark, place, "run-1")
-    assert (seen.sequence, seen.commits, seen.committed, seen.last("dev/log")) == (0, (), None, None)
+    seen = attempts.read_commits(spark, place)
+    assert (seen.sequence, seen.commits, seen.run("run-1"), seen.last("dev/log")) == (0, (), None, None)
     attempts.plan(spark, place, first)
-    assert attempts.read_commits(spark, place, "run-1") == seen, "a plan does not count"
+    assert attempts.read_commits(spark, place) == seen, "a plan does not count"
     run = attempts.commit(spark, place, first, seen.sequence, OUTCOME)
-    later = attempts.read_commits(spark, place, "run-1")
-    assert (later.sequence, later.committed) == (1, run)
-    assert later.last("dev/log") == later.commits[0] == short(run)
+    later = attempts.read_commits(spark, place)
+    assert (later.sequence, later.run("run-1")) == (1, run)
+    assert later.last("dev/log") == later.commits[0] == run
     assert later.last("dev") is None
-    assert attempts.read_commits(spark, place, "run").committed is None
+    assert later.run("run") is None
     assert (run.sequence, run.inputs, run.counts_in, run.guards) == (
         1,
         {"ends": {"0": 7}},
@@ -90,10 +84,9 @@ def test_a_run_id_is_of_one_command(spark, place):
     attempts.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
     mine = attempt("airflow-7", "a-2", kind="assign")
     words = "run id 'airflow-7' is that of a committed run of ingest; .* for assign, such as 'assign-airflow-7'"
-    for seen in (attempts.read_commits(spark, place), attempts.read_commits(spark, place, "airflow-7")):
-        with pytest.raises(Fault, match=words) as caught:
-            attempts.counted(spark, place, seen, mine)
-        assert caught.value.code == "RUN_ID_TAKEN"
+    with pytest.raises(Fault, match=words) as caught:
+        attempts.counted(attempts.read_commits(spark, place), mine)
+    assert caught.value.code == "RUN_ID_TAKEN"
     with pytest.raises(Fault, match=words):  # the name was taken while this one was at work
         attempts.commit(spark, place, mine, 0, OUTCOME)
     assert committed(spark, place) == [(1, "airflow-7", "a-1")]
@@ -117,7 +110,7 @@ GUARDED = [
 @rule
 @pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
 def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
-    seen = attempts.read_commits(spark, place, "mine")
+    seen = attempts.read_commits(spark, place)
     attempts.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
     if conflict:
         with pytest.raises(WriteConflict, match="read dev/log as of commit 0, and run 'theirs'") as caught:
@@ -185,9 +178,9 @@ def test_no_value_is_taken_for_sql(spark, place):
         mine = replace(attempt(text, text, texts, kind=text), inputs=dict.fromkeys(texts, texts[0]))
         outcome = replace(OUTCOME, counts_in=dict.fromkeys(texts, 1), verdict="".join(texts))
         run = attempts.commit(spark, place, mine, number - 1, outcome)
-        seen = attempts.read_commits(spark, place, text)
-        assert (seen.sequence, seen.committed) == (number, run)
-        assert [seen.last(guard) for guard in texts] == [short(run)] * len(texts)
+        seen = attempts.read_commits(spark, place)
+        assert (seen.sequence, seen.run(text)) == (number, run)
+        assert [seen.last(guard) for guard in texts] == [run] * len(texts)
 
 
 def test_any_other_failure_is_told_as_it_is(spark, tmp_path):

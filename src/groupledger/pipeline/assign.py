@@ -225,9 +225,9 @@ def _assign(
         known = _known_facts(seen)
         custom = find_all(config.assign.custom_assignors, config.limits.custom)
         attempt, stands = _attempt(config, invocation, known, custom, seen, whole=whole)
-        committed = attempts.counted(spark, location, seen, attempt)
+        committed = attempts.counted(seen, attempt)
         if committed is None and stands is not None and stands.facts_as_of == known.as_of:
-            committed = attempts.committed_run(spark, location, stands.run_id)
+            committed = stands
         if committed is not None:
             return _summary(committed, config, timings, already_committed=True)
     with timings.stage("plan"):
@@ -247,7 +247,7 @@ def _attempt(
     seen: attempts.LedgerView,
     *,
     whole: bool,
-) -> tuple[attempts.Attempt, attempts.Commit | None]:
+) -> tuple[attempts.Attempt, attempts.Run | None]:
     """Return the attempt, and the run whose results remain valid for other groups; None: it computes all."""
     what = {"assign": asdict(config.assign), "limits": asdict(config.limits)}
     code = code_digest()
@@ -621,8 +621,8 @@ class TouchedFacts(NamedTuple):
 
 
 def standing(
-    of_scenario: Sequence[attempts.Commit], settings: str, code: str, seen: attempts.LedgerView
-) -> attempts.Commit | None:
+    of_scenario: Sequence[attempts.Run], settings: str, code: str, seen: attempts.LedgerView
+) -> attempts.Run | None:
     """Return the run whose results remain valid if no newer fact touches them; None: compute every group.
 
     It is the last one `of_scenario`, if that computed by the same settings and code (their digests), and if there are
@@ -660,11 +660,11 @@ def touched_facts(past: Past, since: int, *, judged: bool) -> TouchedFacts:
     return TouchedFacts(_sought(past, states, judged=judged), len(states))
 
 
-def _ingests(commits: Iterable[attempts.Commit], since: int) -> Iterator[attempts.Commit]:
+def _ingests(commits: Iterable[attempts.Run], since: int) -> Iterator[attempts.Run]:
     return (commit for commit in commits if commit.kind == attempts.INGEST and commit.sequence > since)
 
 
-def _names(past: Past, new: Sequence[attempts.Commit], *, judged: bool) -> DataFrame:
+def _names(past: Past, new: Sequence[attempts.Run], *, judged: bool) -> DataFrame:
     """Return the groups with facts of these commits that a result may follow from."""
     attempts = [commit.attempt_id for commit in new]
     named = [past.rows(GROUP_SNAPSHOTS, *attempts)]

@@ -61,7 +61,7 @@ def _keep_calls(
         seen.require_no_redaction()
         require_facts(seen, location)
         attempt = _attempt(invocation, seen, hours)
-        committed = attempts.counted(spark, location, seen, attempt)
+        committed = attempts.counted(seen, attempt)
         if committed is not None:
             return _summary(committed, timings, already_committed=True)
     with timings.stage("plan"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,7 +23,7 @@ from groupledger.core.moments import millis
 from groupledger.pipeline.doctor import Check
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
-from groupledger.sinks.attempts import Commit
+from groupledger.sinks.attempts import Run
 from groupledger.sinks.current import current
 from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sources import kafka_log, offsets_records, snapshot_tables, topic_listings
@@ -99,7 +98,7 @@ def require_answers(sources: Iterable[SourceSettings], seconds: Callable[[], flo
 
 
 def read_cluster(
-    spark: SparkSession, source: SourceSettings, named: str | None, commits: Sequence[Commit], invocation: Invocation
+    spark: SparkSession, source: SourceSettings, named: str | None, commits: Sequence[Run], invocation: Invocation
 ) -> ClusterReading:
     """Ask a cluster for what is new since these commits; its records are read once the frames are.
 
@@ -142,13 +141,13 @@ class LastReached(NamedTuple):
     sequence: int
 
 
-def last_reached(commits: Sequence[Commit], cluster_id: str) -> LastReached:
+def last_reached(commits: Sequence[Run], cluster_id: str) -> LastReached:
     """Return what these commits, in their order, reached."""
     ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
     sequence = ingests[-1].sequence if ingests else 0
     for commit in reversed(ingests):
-        found = json.loads(commit.reached or "{}").get(cluster_id)
-        if found is not None and OFFSETS in found:
+        found = commit.reached(cluster_id)
+        if OFFSETS in found:
             offsets = {int(at): end for at, end in found[OFFSETS].items()}
             return LastReached(offsets, found[TOPICS] if commit is ingests[-1] else None, sequence)
     return LastReached({}, None, sequence)
@@ -337,7 +336,7 @@ def read_described(
     spark: SparkSession,
     source: SourceSettings,
     named: str | None,
-    commits: Sequence[Commit],
+    commits: Sequence[Run],
     before: LastSnapshots,
     invocation: Invocation,
     *,
@@ -385,10 +384,9 @@ def last_snapshots(spark: SparkSession, location: LedgerLocation) -> LastSnapsho
     return found
 
 
-def _last(commits: Iterable[Commit], cluster_id: str) -> tuple[int, str | None]:
+def _last(commits: Iterable[Run], cluster_id: str) -> tuple[int, str | None]:
     """Return the number of the last ingest of a cluster, and the digest of the topics as it listed them."""
     ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
     if not ingests:
         return 0, None
-    reached = json.loads(ingests[-1].reached or "{}").get(cluster_id, {})
-    return ingests[-1].sequence, reached.get(TOPICS)
+    return ingests[-1].sequence, ingests[-1].reached(cluster_id).get(TOPICS)

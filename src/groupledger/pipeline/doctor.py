@@ -188,7 +188,7 @@ def soundness(spark: SparkSession, location: LedgerLocation) -> Iterator[Check]:
     seen = attempts.read_commits(spark, location)
     yield _numbering(seen)
     stored = ledger_tables.stored(spark, location)
-    yield _counts(seen, stored, attempts.removals(spark, location))
+    yield _counts(seen, stored, attempts.read_commits(spark, location).removed)
     yield _attempts(spark, location, stored)
     yield from _snapshots(spark, location, seen)
 
@@ -281,7 +281,7 @@ class DigestComparison:
 
 def compare(spark: SparkSession, location: LedgerLocation) -> DigestComparison:
     """Compute the digests of every committed attempt again, and compare them with what its run said."""
-    history, erasure = attempts.history(spark, location), Erasure.of(spark, location)
+    history, erasure = attempts.read_commits(spark, location).commits, Erasure.of(spark, location)
     contents = {table.name: stored(spark, location, table) for table in STAMPED}
     return compared(history, contents, erasure)
 

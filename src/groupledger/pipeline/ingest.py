@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -132,19 +131,19 @@ def _ingest(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     timings = Timings(invocation)
     with timings.stage("open", "opening the sources"):
         check_for_writing(spark, location)
-        seen = attempts.read_commits(spark, location, invocation.run_id)
+        seen = attempts.read_commits(spark, location)
         seen.require_no_redaction()
-        if seen.committed is not None and seen.committed.kind == attempts.INGEST:
-            return IngestSummary(seen.committed, True, timings.by_stage)
+        named = seen.run(invocation.run_id)
+        if named is not None and named.kind == attempts.INGEST:
+            return IngestSummary(named, True, timings.by_stage)
         reading = read_sources(spark, config, seen.commits, invocation, last_snapshots(spark, location))
         guards = tuple(map(guard_of, reading.clusters))
         attempt = _attempt(config, invocation, reading, guards)
-    if (committed := attempts.counted(spark, location, seen, attempt)) is not None:
+    if (committed := attempts.counted(seen, attempt)) is not None:
         return IngestSummary(committed, True, timings.by_stage)
     past = Past(spark, location, seen.commits, guards, reading.stated)
     if reading.may_be_empty and all(map(seen.last, guards)):
-        commit = max(filter(None, map(seen.last, guards)), key=attrgetter("sequence"))
-        last = attempts.committed_run(spark, location, commit.run_id)
+        last = max(filter(None, map(seen.last, guards)), key=attrgetter("sequence"))
         if not reading.adds_to(last.inputs):
             with timings.stage("commit"):
                 note_nothing_new(past, seen, reading, invocation)
@@ -436,8 +435,8 @@ LAST_RUNS = 20
 def known_before(past: Past) -> dict[str, KnownUpTo]:
     """Return what was known of each cluster; of ingests that kept nothing, the records are asked once."""
     commits = past.commits
-    keeping = (commit.known for commit in reversed(commits) if commit.known is not None)
-    found = together(known_in({KNOWN_KEY: json.loads(known)}) for known in islice(keeping, LAST_RUNS))
+    keeping = filter(None, (known_in(run.inputs) for run in reversed(commits)))
+    found = together(islice(keeping, LAST_RUNS))
     ingested = {cluster for commit in commits for guard in commit.guards if (cluster := cluster_of(guard)) is not None}
     unsaid = sorted(ingested - found.keys())
     if not unsaid:

@@ -167,7 +167,8 @@ class _Work:
 
     def _gone(self, stored: Mapping[tuple[str, str], int]) -> Mapping[str, Sequence[str]]:
         """Return by table the attempts whose rows are there and can never count."""
-        dead, removed = attempts.given_up(self.spark, self.location), attempts.removals(self.spark, self.location)
+        dead = attempts.given_up(self.spark, self.location)
+        removed = attempts.read_commits(self.spark, self.location).removed
         found: defaultdict[str, list[str]] = defaultdict(list)
         for table, attempt in sorted(stored):
             if attempt in dead or attempt in removed.get(table, ()):
@@ -336,7 +337,7 @@ Stored = Mapping[tuple[str, str], int]
 
 
 def short(
-    commits: Iterable[attempts.Commit], table: Table, stored: Stored, removed: Mapping[str, Set[str]]
+    commits: Iterable[attempts.Run], table: Table, stored: Stored, removed: Mapping[str, Set[str]]
 ) -> Iterator[str]:
     """Yield a line for each committed attempt with missing rows in a table that retention did not remove."""
     for commit in commits:
@@ -356,8 +357,9 @@ class Erasure:
     @classmethod
     def of(cls, spark: SparkSession, location: LedgerLocation) -> Erasure:
         """Read it as of now."""
-        last = attempts.read_commits(spark, location).last(attempts.REDACTION)
-        return cls(attempts.removals(spark, location), 0 if last is None else last.sequence)
+        seen = attempts.read_commits(spark, location)
+        last = seen.last(attempts.REDACTION)
+        return cls(seen.removed, 0 if last is None else last.sequence)
 
     def touches(self, run: attempts.Run) -> bool:
         """Return whether rows of the run went or were changed: its digest then says nothing of those that are there."""

@@ -14,7 +14,7 @@ from groupledger.config import RetentionSettings
 from groupledger.core.history import OTHER_LOG_PARTITION
 from groupledger.core.log.read_plan import LogPlace, Range, Ranges, overlapping, united
 from groupledger.sinks import attempts
-from groupledger.sinks.attempts import Commit, LedgerView, committed_before
+from groupledger.sinks.attempts import LedgerView, Run
 from groupledger.sinks.current import current, written_by
 from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sinks.location import LedgerFault
@@ -54,7 +54,7 @@ class Past:
 
     spark: SparkSession
     location: LedgerLocation
-    commits: tuple[Commit, ...]
+    commits: tuple[Run, ...]
     guards: tuple[str, ...]
     stated: Mapping[str, int] = field(default_factory=dict)
 
@@ -206,15 +206,16 @@ def due(
 ) -> dict[str, list[str]]:
     """Return by table the committed attempts whose rows are to be removed; tables with none are left out."""
     found: dict[str, list[str]] = {}
+    committed = attempts.read_commits(spark, location).commits
     for setting in settings:
-        table = BY_NAME[setting.table]
-        attempts = committed_before(spark, location, now - timedelta(days=setting.days))
-        attempts &= {attempt for name, attempt in stored if name == table.name}
-        if attempts and table not in _INPUT:
+        table, before = BY_NAME[setting.table], now - timedelta(days=setting.days)
+        old = {each.attempt_id for each in committed if each.finished_at < before}
+        old &= {attempt for name, attempt in stored if name == table.name}
+        if old and table not in _INPUT:
             rows = current(spark, location, table, seen.commits).select(c.ATTEMPT_ID).distinct()
-            attempts -= {row[c.ATTEMPT_ID] for row in rows.collect()}  # of which a reader sees a row
-        if attempts:
-            found[table.name] = sorted(attempts)
+            old -= {row[c.ATTEMPT_ID] for row in rows.collect()}  # of which a reader sees a row
+        if old:
+            found[table.name] = sorted(old)
     return found
 
 
@@ -225,7 +226,7 @@ def forgetting(spark: SparkSession, location: LedgerLocation, attempts: list[str
     return {f"{FORGOTTEN}{cluster_id}/{partition}": last for cluster_id, partition, last in sorted(ends)}
 
 
-def forgotten_ends(commits: Iterable[Commit]) -> dict[str, int]:
+def forgotten_ends(commits: Iterable[Run]) -> dict[str, int]:
     """Return by `<cluster>/<log partition>` the last offset whose record may have been removed."""
     ends: dict[str, int] = {}
     for commit in commits:
@@ -236,7 +237,7 @@ def forgotten_ends(commits: Iterable[Commit]) -> dict[str, int]:
     return ends
 
 
-def forgotten(commits: Iterable[Commit]) -> Column | None:
+def forgotten(commits: Iterable[Run]) -> Column | None:
     """Return whether a position was read, or passed over, before its records were removed; None: none ever was.
 
     Such a record is no news: what it said has been folded, or came too late for this ledger.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from groupledger.pipeline.cluster import (
 )
 from groupledger.pipeline.invocation import Invocation
 from groupledger.pipeline.past import guard_of
-from groupledger.sinks.attempts import Commit
+from groupledger.sinks.attempts import Run
 from groupledger.sinks.location import ENGINE_ERRORS
 from groupledger.sources import delta_growth, kafka_log, offsets_records, segment_files, snapshot_tables, topic_listings
 from groupledger.sources.files import Files, local_path, table_files, unreadable
@@ -232,7 +231,7 @@ def require_there(sources: Iterable[SourceSettings]) -> None:
 def read_sources(
     spark: SparkSession,
     config: Config,
-    commits: Sequence[Commit] = (),
+    commits: Sequence[Run] = (),
     invocation: Invocation | None = None,
     before: LastSnapshots = no_snapshots,
 ) -> Reading:
@@ -258,7 +257,7 @@ class _Opener:
 
     spark: SparkSession
     config: Config
-    commits: Sequence[Commit]
+    commits: Sequence[Run]
     invocation: Invocation | None
     before: LastSnapshots
 
@@ -490,11 +489,11 @@ class TableReading:
     is_empty: bool
 
 
-def last_mark(commits: Sequence[Commit], cluster_id: str, key: str) -> Mapping[str, Any] | None:
+def last_mark(commits: Sequence[Run], cluster_id: str, key: str) -> Mapping[str, Any] | None:
     """Return the mark of the last of these commits that read the table for the cluster; they are in their order."""
     for commit in reversed(commits):
-        if commit.reached is not None and guard_of(cluster_id) in commit.guards:
-            found: Mapping[str, Any] | None = json.loads(commit.reached).get(cluster_id, {}).get(TABLES, {}).get(key)
+        if guard_of(cluster_id) in commit.guards:
+            found: Mapping[str, Any] | None = commit.reached(cluster_id).get(TABLES, {}).get(key)
             if found is not None:
                 return found
     return None

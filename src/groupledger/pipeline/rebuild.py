@@ -79,7 +79,7 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
     """
     with engine_errors_as_faults(location):
         check_for_writing(spark, location)
-        history = attempts.history(spark, location)  # before the tables: what commits after this look is not missing
+        seen = attempts.read_commits(spark, location)  # before the tables: what commits later is not missing
         contents = {table.name: _contents(spark, location, table) for table in tables.TABLES if table.name in RAW}
         sequence = attempts.read_commits(spark, location).sequence
     set_aside = {}
@@ -91,8 +91,8 @@ def rebuild(spark: SparkSession, location: LedgerLocation, config: Config, invoc
                 set_aside[table.name] = str(_set_aside(location, table, invocation, sequence, found))
     with engine_errors_as_faults(location):
         init(spark, location)
-        remade = tuple(_remade(Remaking(spark, location, config), history, contents))
-        return RebuildSummary(len(history), set_aside, remade)
+        remade = tuple(_remade(Remaking(spark, location, config), seen.commits, contents))
+        return RebuildSummary(len(seen.commits), set_aside, remade)
 
 
 def _contents(spark: SparkSession, location: LedgerLocation, table: Table) -> dict[str, Written]:
@@ -270,7 +270,7 @@ class Remaking:
         if rejected is not None:
             yield tables.QUARANTINE, rejected
 
-    def _before(self, run: attempts.Run) -> tuple[attempts.Commit, ...]:
+    def _before(self, run: attempts.Run) -> tuple[attempts.Run, ...]:
         return tuple(commit for commit in self.commits if commit.sequence < run.sequence)
 
 
@@ -353,7 +353,7 @@ def verify(spark: SparkSession, location: LedgerLocation, config: Config, run_id
     """
     with engine_errors_as_faults(location):
         check(spark, location)
-        runs = attempts.history(spark, location)
+        runs = attempts.read_commits(spark, location).commits
         require_run([each.run_id for each in runs], run_id)
         run = next(each for each in reversed(runs) if each.run_id == run_id)  # the last one of that name
         remaking = Remaking(spark, location, config)

@@ -1,7 +1,7 @@
 """Attempts of a run, of which one counts: the row in `runs` that is written last and by compare-and-set.
 
-    seen = runs.read_commits(spark, location, run_id)               # before the inputs are read
-    run = runs.counted(spark, location, seen, attempt)      # not None: the run has counted already
+    seen = runs.read_commits(spark, location)               # before the inputs are read
+    run = runs.counted(seen, attempt)                       # not None: the run has counted already
     runs.plan(spark, location, attempt)                     # before any row of the attempt is written
     ...append...
     run = runs.commit(spark, location, attempt, seen.sequence, outcome)
@@ -34,7 +34,6 @@ from pyspark.sql.types import StructType
 from groupledger.core.digest import canonical, digest
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import VERSION_PROPERTY, first_words
-from groupledger.core.log.read_plan import KNOWN
 from groupledger.sinks import append
 from groupledger.sinks.location import ENGINE_ERRORS, LedgerLocation, damaged, is_conflict, plain_table, unwritable
 from groupledger.sinks.location import WriteConflict as WriteConflict
@@ -98,14 +97,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A committed row of `runs`."""
+    """A committed row of `runs`.
+
+    `inputs_json` is parsed on demand: of thousands of runs few are looked at, and only what all are asked for is kept
+    beside it. `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote.
+    `facts_as_of`: of an assign, the last commit whose facts it knew. `removed`: by table, attempts whose rows it took.
+    """
 
     run_id: str
     attempt_id: str
     kind: str
     sequence: int
     guards: tuple[str, ...]
-    inputs: Mapping[str, Any]
+    inputs_json: str
     input_digest: str | None
     config_digest: str
     code_digest: str
@@ -113,41 +117,29 @@ class Run:
     counts_out: Mapping[str, int]
     result_digest: str
     verdict: str
+    finished_at: datetime
     schema_version: int = SCHEMA_VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A committed row of `runs` in short: what readers and later commits act on.
-
-    `read`: by cluster and log partition, the first and last offset of the records that an ingest wrote. `reached`: by
-    cluster that an ingest read itself, where the next one continues, as JSON: of thousands of commits one is looked at.
-    `known`: `core.log.plan`, as JSON too. `facts_as_of`: of an assign, the last commit whose facts it knew.
-    `removed`: by table, attempts whose rows it took.
-    """
-
-    sequence: int
-    run_id: str
-    attempt_id: str
-    kind: str
-    guards: tuple[str, ...]
-    config_digest: str
-    counts_in: Mapping[str, int]
-    counts_out: Mapping[str, int]
-    read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
-    reached: str | None = None
-    known: str | None = None
-    code_digest: str = ""
-    facts_as_of: int | None = None
     removed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    read: Mapping[str, Mapping[str, tuple[int, int]]] | None = None
+    facts_as_of: int | None = None
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """Return what it read, as its attempt said it."""
+        found: Mapping[str, Any] = json.loads(self.inputs_json)
+        return found
+
+    def reached(self, cluster_id: str) -> Mapping[str, Any]:
+        """Return where the next ingest of a cluster continues; empty if this run read nothing of it itself."""
+        found: Mapping[str, Any] = self.inputs.get(REACHED, {}).get(cluster_id, {})
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerView:
-    """The ledger at one moment: its commits in their order, and the run that was asked for if it counts."""
+    """The ledger at one moment: the runs that count, in the order of their commits."""
 
-    commits: tuple[Commit, ...]
-    committed: Run | None = None
+    commits: tuple[Run, ...]
 
     @property
     def sequence(self) -> int:
@@ -166,64 +158,46 @@ class LedgerView:
             message = "a redaction is under way, or was cut off; `groupledger maintain` finishes it"
             raise WriteConflict(f"{message}, then run this again")
 
-    def last(self, guard: str) -> Commit | None:
+    @property
+    def removed(self) -> dict[str, set[str]]:
+        """Return by table the attempts whose rows `maintain` has removed, or is about to remove, for good."""
+        found = defaultdict[str, set[str]](set)
+        for run in self.commits:
+            for table, attempts in run.removed.items():
+                found[table].update(attempts)
+        return found
+
+    def last(self, guard: str) -> Run | None:
         """Return the last commit under a guard."""
-        return next((commit for commit in reversed(self.commits) if guard in commit.guards), None)
+        return next((run for run in reversed(self.commits) if guard in run.guards), None)
+
+    def run(self, run_id: str | None) -> Run | None:
+        """Return the run of this name; None: there is none that counts."""
+        return next((run for run in self.commits if run.run_id == run_id), None)
 
 
-def read_commits(spark: SparkSession, location: LedgerLocation, run_id: str | None = None) -> LedgerView:
+def read_commits(spark: SparkSession, location: LedgerLocation) -> LedgerView:
     """Read the committed rows at once, without a shuffle: a run is a short row, and few are ever made."""
-    log = commit_log(spark, location)
-    commits = sorted(log.read(_commit, COMMITTED), key=lambda commit: commit.sequence)
-    rows = log.read(itself, COMMITTED) if any(each.run_id == run_id for each in commits) else []
-    return LedgerView(tuple(commits), next((_run(row) for row in rows if row[c.RUN_ID] == run_id), None))
+    runs = commit_log(spark, location).read(_run, COMMITTED)
+    return LedgerView(tuple(sorted(runs, key=lambda run: run.sequence)))
 
 
-def counted(spark: SparkSession, location: LedgerLocation, seen: LedgerView, attempt: Attempt) -> Run | None:
-    """Return the attempt's run if it is among the commits; it is read if its id was not known before.
+def counted(seen: LedgerView, attempt: Attempt) -> Run | None:
+    """Return the attempt's run if it is among the commits.
 
     Raises Fault RUN_ID_TAKEN where another command's run has the name: an orchestrator's id given to two of them.
     """
-    named = next((commit for commit in seen.commits if commit.run_id == attempt.run_id), None)
-    if named is None:
-        return None
-    if named.kind != attempt.kind:
+    named = seen.run(attempt.run_id)
+    if named is not None and named.kind != attempt.kind:
         own = f"{attempt.kind}-{attempt.run_id}"
         message = f"run id {attempt.run_id!r} is that of a committed run of {named.kind}; expected one of its own for"
         raise Fault("RUN_ID_TAKEN", f"{message} {attempt.kind}, such as {own!r}")
-    return seen.committed or committed_run(spark, location, attempt.run_id)
-
-
-def committed_run(spark: SparkSession, location: LedgerLocation, run_id: str) -> Run:
-    """Return a run of which it is known that it was committed."""
-    committed = read_commits(spark, location, run_id).committed
-    assert committed is not None, f"run {run_id} was committed, and is no longer"
-    return committed
-
-
-def history(spark: SparkSession, location: LedgerLocation) -> tuple[Run, ...]:
-    """Return every run that counts, in the order of the commits."""
-    return tuple(sorted(commit_log(spark, location).read(_run, COMMITTED), key=lambda run: run.sequence))
+    return named
 
 
 def committed_runs(spark: SparkSession, location: LedgerLocation) -> DataFrame:
     """Return the rows of `runs` that count."""
     return location.rows(spark, RUNS).where(F.col(c.STATUS) == COMMITTED)
-
-
-def removals(spark: SparkSession, location: LedgerLocation) -> dict[str, set[str]]:
-    """Return by table the committed attempts whose rows `maintain` has removed, or is about to remove, for good."""
-    found = defaultdict[str, set[str]](set)
-    for row in commit_log(spark, location).read(itself, COMMITTED):
-        for table, attempts in (row[c.REMOVED] or {}).items():
-            found[table].update(attempts)
-    return found
-
-
-def committed_before(spark: SparkSession, location: LedgerLocation, moment: datetime) -> set[str]:
-    """Return the attempts that were committed before a moment."""
-    rows = commit_log(spark, location).read(itself, COMMITTED)
-    return {row[c.ATTEMPT_ID] for row in rows if row[c.FINISHED_AT].astimezone(UTC) < moment}
 
 
 def plan(spark: SparkSession, location: LedgerLocation, attempt: Attempt) -> None:
@@ -243,8 +217,8 @@ def commit(spark: SparkSession, location: LedgerLocation, attempt: Attempt, sinc
         if log.compare_and_set(row):
             log.gather()
             return _run(row)
-        seen = read_commits(spark, location, attempt.run_id)
-        committed = counted(spark, location, seen, attempt)
+        seen = read_commits(spark, location)
+        committed = counted(seen, attempt)
         if committed is not None:
             return committed
         _require_may_count(attempt, since, seen, given_up(spark, location))
@@ -318,20 +292,16 @@ def committed_row(attempt: Attempt, sequence: int, outcome: Outcome) -> dict[str
     }
 
 
-_SHORT = tuple(each.name for each in fields(Commit) if each.name not in (READ, REACHED, FACTS_AS_OF, KNOWN))
-
-
-def _commit(row: RunRow) -> Commit:
-    inputs = json.loads(row[c.INPUTS])
-    reached, known = (canonical(inputs[name]) if name in inputs else None for name in (REACHED, KNOWN))
-    own = {c.GUARDS: tuple(row[c.GUARDS]), c.REMOVED: row[c.REMOVED] or {}}
-    more = {READ: inputs.get(READ), FACTS_AS_OF: inputs.get(FACTS_AS_OF), REACHED: reached, KNOWN: known}
-    return Commit(**{name: row[name] for name in _SHORT} | own | more)
-
-
 def _run(row: RunRow) -> Run:
-    own = {c.GUARDS: tuple(row[c.GUARDS]), c.INPUTS: json.loads(row[c.INPUTS])}
-    return Run(**{each.name: row[each.name] for each in fields(Run)} | own)
+    inputs = json.loads(row[c.INPUTS])
+    own = {
+        c.GUARDS: tuple(row[c.GUARDS]),
+        c.REMOVED: row[c.REMOVED] or {},
+        c.FINISHED_AT: row[c.FINISHED_AT].astimezone(UTC),
+        "inputs_json": row[c.INPUTS],
+        **{name: inputs.get(name) for name in (READ, FACTS_AS_OF)},
+    }
+    return Run(**{each.name: row[each.name] for each in fields(Run) if each.name in RUNS.columns} | own)
 
 
 # The table `runs` as a log of commits: read, appended to, and added to by compare-and-set; by delta-rs or by Spark.

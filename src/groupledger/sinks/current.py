@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from groupledger.sinks.attempts import LATE_GROUPS, Commit, committed_runs, read_commits
+from groupledger.sinks.attempts import LATE_GROUPS, Run, committed_runs, read_commits
 from groupledger.sinks.location import LedgerLocation
 from groupledger.tables import (
     BY_NAME,
@@ -40,7 +40,7 @@ def current(
     spark: SparkSession,
     location: LedgerLocation,
     table: Table,
-    commits: tuple[Commit, ...] | None = None,
+    commits: tuple[Run, ...] | None = None,
     attempts: Collection[str] | None = None,
 ) -> DataFrame:
     """Return the rows of a table that count, as of the moment of this call. Of `runs`: the committed ones.
@@ -58,12 +58,12 @@ def current(
     return _Reader(spark, location, seen, wanted, views(cut)).rows(CURRENT.format(table.name))
 
 
-def took_snapshots(commits: Iterable[Commit]) -> bool:
+def took_snapshots(commits: Iterable[Run]) -> bool:
     """Return whether any of these commits has snapshots from users' own tables."""
     return any(number and name.endswith(SNAPSHOTS_USED) for each in commits for name, number in each.counts_in.items())
 
 
-def refolded(commit: Commit) -> bool:
+def refolded(commit: Run) -> bool:
     """Return whether a commit folded groups again."""
     return bool(commit.counts_out.get(LATE_GROUPS))
 
@@ -74,8 +74,8 @@ class _Reader:
 
     spark: SparkSession
     location: LedgerLocation
-    commits: tuple[Commit, ...]
-    wanted: tuple[Commit, ...]
+    commits: tuple[Run, ...]
+    wanted: tuple[Run, ...]
     views: Mapping[str, str]
 
     def rows(self, name: str) -> DataFrame:
@@ -106,7 +106,7 @@ class _Reader:
 _NUMBERED = f"{c.ATTEMPT_ID} string, {c.SEQUENCE} bigint"
 
 
-def numbered(spark: SparkSession, commits: Iterable[Commit]) -> DataFrame:
+def numbered(spark: SparkSession, commits: Iterable[Run]) -> DataFrame:
     """Return commits as rows: attempt, number."""
     return spark.createDataFrame([(commit.attempt_id, commit.sequence) for commit in commits], _NUMBERED)
 
