@@ -316,10 +316,7 @@ class _Work:
         with timings.stage("compute", f"computing {self.config.assign.scenario}: {states}"):
             found = Enveloped.of(computed, files)
         with timings.stage("write", "writing the results"):
-            try:
-                by_table = digests(found.append(self.spark, self.location, r.RESULTS, attempt.attempt_id))
-            finally:
-                found.release()
+            by_table = digests(found.append(self.spark, self.location, r.RESULTS, attempt.attempt_id))
         received, counts = _counted(found)
         seen = seen_input(rows, watch, received)
         counts_in = {name: seen[name] or 0 for name in r.KINDS} | {"topic_changes": len(topics.table)}

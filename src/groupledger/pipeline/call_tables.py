@@ -70,11 +70,7 @@ def _keep_calls(
         files = files_of(spark, location, TABLES, attempt.attempt_id)
         found = Enveloped.of(computed(spark, location, config, seen, hours, files), files)
     with timings.stage("write"):
-        try:
-            written = found.append(spark, location, TABLES, attempt.attempt_id)
-        finally:
-            found.release()
-    by_table = digests(written)
+        by_table = digests(found.append(spark, location, TABLES, attempt.attempt_id))
     counts = {table.name: found.rows[table.name] for table in TABLES} | digest_counts(by_table)
     outcome = attempts.Outcome({}, counts, result_digest(by_table), "done", invocation.now())
     with timings.stage("commit"):

@@ -141,14 +141,14 @@ class LastReached(NamedTuple):
     sequence: int
 
 
-def last_reached(commits: Sequence[Run], cluster_id: str) -> LastReached:
-    """Return what these commits, in their order, reached."""
+def last_reached(commits: Sequence[Run], cluster_id: str, what: str = OFFSETS) -> LastReached:
+    """Return what these commits, in their order, reached: the last one of the cluster that says `what`."""
     ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
     sequence = ingests[-1].sequence if ingests else 0
     for commit in reversed(ingests):
         found = commit.reached(cluster_id)
-        if OFFSETS in found:
-            offsets = {int(at): end for at, end in found[OFFSETS].items()}
+        if what in found:
+            offsets = {int(at): end for at, end in found.get(OFFSETS, {}).items()}
             return LastReached(offsets, found[TOPICS] if commit is ingests[-1] else None, sequence)
     return LastReached({}, None, sequence)
 
@@ -360,11 +360,12 @@ def read_described(
         if lines.groups
         else None
     )
-    since, known = _last(commits, cluster_id)
-    listed = digest(topics)
-    listings = [] if listed == known else [topic_listing(spark, source, cluster_id, topics, asked)]
+    last, listed = last_reached(commits, cluster_id, TOPICS), digest(topics)
+    listings = [] if listed == last.topics else [topic_listing(spark, source, cluster_id, topics, asked)]
     parts = [line.decode("utf-8", "surrogatepass") for line in (*lines.groups, *lines.members)]
-    return DescribedReading(cluster_id, since, listed, snapshots, tuple(listings), left_out, digest(parts), asked)
+    return DescribedReading(
+        cluster_id, last.sequence, listed, snapshots, tuple(listings), left_out, digest(parts), asked
+    )
 
 
 def no_snapshots(cluster_id: str) -> Mapping[str, LastDescribed]:
@@ -382,11 +383,3 @@ def last_snapshots(spark: SparkSession, location: LedgerLocation) -> LastSnapsho
         return {group_id: described_in(snapshot_id.removeprefix(prefix)) for group_id, snapshot_id in last}
 
     return found
-
-
-def _last(commits: Iterable[Run], cluster_id: str) -> tuple[int, str | None]:
-    """Return the number of the last ingest of a cluster, and the digest of the topics as it listed them."""
-    ingests = [commit for commit in commits if guard_of(cluster_id) in commit.guards]
-    if not ingests:
-        return 0, None
-    return ingests[-1].sequence, ingests[-1].reached(cluster_id).get(TOPICS)

@@ -2,8 +2,7 @@
 
 files = files_of(spark, location, tables, attempt_id)           # None: Spark has to write
 found = Enveloped.of(frame, files)                              # computes all of it
-written = found.append(spark, location, tables, attempt_id)
-found.release()
+written = found.append(spark, location, tables, attempt_id)     # and releases it
 """
 
 from __future__ import annotations
@@ -95,17 +94,20 @@ class Enveloped:
     def append(
         self, spark: SparkSession, location: LedgerLocation, tables: Iterable[Table], attempt_id: str
     ) -> list[Written]:
-        """Append the rows of each of these tables that has any."""
+        """Append the rows of each of these tables that has any, and release them."""
         found = []
-        for table in (each for each in tables if self.rows[each.name]):
-            rows = self.rows_of(table)
-            if rows is None:
-                written = self.append_files(spark, location, table)
-            else:
-                written = append.append(location, table, rows, attempt_id)
-            assert written is not None, f"{table.name}: {self.rows[table.name]} rows in neither files nor envelopes"
-            assert written.rows == self.rows[table.name], f"{written}; expected {self.rows[table.name]} rows"
-            found.append(written)
+        try:
+            for table in (each for each in tables if self.rows[each.name]):
+                rows, expected = self.rows_of(table), self.rows[table.name]
+                if rows is None:
+                    written = self.append_files(spark, location, table)
+                else:
+                    written = append.append(location, table, rows, attempt_id)
+                assert written is not None, f"{table.name}: {expected} rows in neither files nor envelopes"
+                assert written.rows == expected, f"{written}; expected {expected} rows"
+                found.append(written)
+        finally:
+            self.release()
         return found
 
     def append_files(self, spark: SparkSession, location: LedgerLocation, table: Table) -> Written | None:

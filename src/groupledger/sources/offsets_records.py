@@ -7,7 +7,7 @@ other topics are counted and left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -89,18 +89,16 @@ def read_json(
     """
     assert tuple(COLUMNS) == LOG_FIELDS[:-1], "the parser gives the fields in this order"
     lines = read_text(spark, files)
-    watched, watch = watched_scan(lines)
 
     def typed(scan: DataFrame) -> DataFrame:
         rows = parsed(scan, FIELDS, partial(log_record, columns=dict(columns)), files.shown)
         rows = rows.withColumn(c.TIMESTAMP, moment(F.col(c.TIMESTAMP), LongType(), RECORD_TIME))
         return rows if offset_commits else _without_commits(rows)
 
-    rows = records(typed(watched), files.path, cluster_id)
+    rows = accounted(lines, typed, files.path, cluster_id, of_lines=True)
     rejected = records(typed(read_text(spark, files, placed=True)), files.path, cluster_id).rejected
-    arrivals = Arrivals(lines, typed(lines), True, (watch, rows.watches[0]))
     newest = None if offset_commits else partial(_newest_left_out, typed(lines))
-    return Rows(rows.good, rejected, rows.watches, arrivals, newest)
+    return replace(rows, rejected=rejected, newest_left_out=newest)
 
 
 def read_table(
@@ -145,11 +143,8 @@ def of_table(
     def typed(scan: DataFrame) -> DataFrame:
         return _typed(scan) if offset_commits else _without_commits(_typed(scan))
 
-    watched, watch = watched_scan(given)
-    rows = records(typed(watched), source, cluster_id)
-    arrivals = Arrivals(given, typed(given), False, (watch, rows.watches[0]), others=others)
     newest = None if offset_commits else partial(_newest_left_out, typed(given))
-    return Rows(rows.good, rows.rejected, rows.watches, arrivals, newest)
+    return replace(accounted(given, typed, source, cluster_id, others=others), newest_left_out=newest)
 
 
 def fields_of(schema: StructType, source: str, columns: Mapping[str, str] = NO_VALUES) -> dict[str, str]:
@@ -214,10 +209,7 @@ def _of_cluster(found: DataFrame, is_kept: Column, counts: Mapping[str, Column],
     def kept(frame: DataFrame) -> DataFrame:
         return _typed(frame.where(is_kept))
 
-    watched, watch = watched_scan(found, counts)
-    rows = records(kept(watched), source, cluster_id)
-    arrivals = Arrivals(found, kept(found), False, (watch, rows.watches[0]), counts)
-    return Rows(rows.good, rows.rejected, rows.watches, arrivals)
+    return accounted(found, kept, source, cluster_id, counts=counts)
 
 
 def _is_commit() -> Column:
@@ -252,6 +244,22 @@ def _typed(given: DataFrame) -> DataFrame:
     rows = given.select(*(value.alias(name) for name, value in values.items()), *got, *epochs)
     row = F.to_json(F.struct(*(F.col(_GOT.format(name)).alias(name) for name in COLUMNS)))
     return rows.select(*COLUMNS, *epochs, _problem().alias(PROBLEM), row.alias(c.ROW))
+
+
+def accounted(
+    scan: DataFrame,
+    typed: Callable[[DataFrame], DataFrame],
+    source: str,
+    cluster_id: str,
+    *,
+    of_lines: bool = False,
+    counts: Mapping[str, Column] | None = None,
+    others: DataFrame | None = None,
+) -> Rows:
+    """Return the `records` of a scan as `typed` gives them, with both ends counted as in `Arrivals`."""
+    watched, watch = watched_scan(scan, counts)
+    rows = records(typed(watched), source, cluster_id)
+    return replace(rows, arrivals=Arrivals(scan, typed(scan), of_lines, (watch, rows.watches[0]), counts, others))
 
 
 def records(rows: DataFrame, source: str, cluster_id: str) -> Rows:

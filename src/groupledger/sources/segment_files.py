@@ -11,7 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,14 @@ from groupledger.core.log.lines import RECORD_TIME, TOPIC
 from groupledger.core.log.record_batches import NO_UPPER, Blobs, RecordColumns
 from groupledger.core.log.segments import LEFT_OUT, Damage, LogReader, Segment
 from groupledger.sources.files import Files, local_path
-from groupledger.sources.offsets_records import FIELDS_OF_BATCHES, records
+from groupledger.sources.offsets_records import FIELDS_OF_BATCHES, accounted
 from groupledger.sources.opening import (
     ENTRIES,
     NUMBER,
     PROBLEM,
-    Arrivals,
     Rows,
     SourceFault,
     tallied,
-    watched_scan,
     watched_times,
 )
 from groupledger.sources.snapshot_tables import moment
@@ -103,11 +101,9 @@ def read(spark: SparkSession, found: LogFolders, cluster_id: str, *, offset_comm
     number = len(found.partitions)
     tasks = spark.range(0, number, 1, number)
     raw = tasks.mapInArrow(_reader(found.partitions, found.passed_over, offset_commits=offset_commits), SCHEMA)
-    watched, watch = watched_scan(raw, tallied(*TALLIES))
-    times, newest = watched_times(watched, [number for number, _ in found.partitions], F.col(PROBLEM) == ENTRIES)
-    rows = records(_typed(times), found.files.path, cluster_id)
-    arrivals = Arrivals(raw, _typed(raw), False, (watch, rows.watches[0]), tallied(*TALLIES))
-    return Rows(rows.good, rows.rejected, rows.watches, arrivals, newest)
+    times, newest = watched_times(raw, [number for number, _ in found.partitions], F.col(PROBLEM) == ENTRIES)
+    rows = accounted(times, _typed, found.files.path, cluster_id, counts=tallied(*TALLIES))
+    return replace(rows, newest_left_out=newest)
 
 
 def _typed(raw: DataFrame) -> DataFrame:
