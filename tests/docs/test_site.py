@@ -25,10 +25,9 @@ WHO_REJECTS = {
     "sources/offsets_records.py": LineCode,
     "sources/snapshot_tables.py": SnapshotCode,
     "core/history/fold.py": GroupCode,
-    "engine/group_arrays.py": (*GroupCode, *RecordStandsCode),
     "pipeline/assign.py": GroupCode,
 }
-"""Where rows are rejected, and what declares the codes; those of bytes and segments are members of their class."""
+"""Where rows are rejected, and what declares the codes; those of bytes, segments and buckets are of their class."""
 NO_CODE_OF_A_ROW = {"FOREIGN_SCHEMA", "SOURCE_MISSING", "OTHER_TOPIC", "COLUMN_MISSING", "TABLE_OR_VIEW_NOT_FOUND"}
 """A source that cannot be read at all; a record of another topic, which is counted."""
 

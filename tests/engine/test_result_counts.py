@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from groupledger.engine.buckets import enveloped
-from groupledger.engine.envelope import COUNTS, counts_of
-from groupledger.engine.result_rows import EACH_SIDE, SCHEMAS, SUMS, bucket_counts
+from groupledger.engine.envelope import COUNTS, SCHEMAS, counts_of
+from groupledger.engine.result_rows import EACH_SIDE, SUMS, bucket_counts
 from tests.engine.bucket_rows import AS_KAFKA, catalogue, computed, group_row, table
 from tests.engine.captured_rows import CAPTURES, captured_groups, rows_of
 from tests.engine.test_compute import BAD, good

@@ -81,15 +81,34 @@ def with_column(table: pa.Table, name: str, values: Column) -> pa.Table:
     """Return the table with other values of one type in a column."""
     place = table.schema.get_field_index(name)
     field = table.schema.field(place)
-    return table.set_column(place, field, values.cast(field.type))
+    return table.set_column(place, field, of_type(values, field.type))
 
 
-def filled(schema: pa.Schema, values: Mapping[str, Column], length: int) -> pa.Table:
-    """Return rows of a schema from columns by name; what is not given is null."""
-    given = (
-        values[each.name].cast(each.type) if each.name in values else pa.nulls(length, each.type) for each in schema
-    )
-    return pa.table(list(given), schema=schema)
+def of_type(values: Column, kind: pa.DataType) -> Column:
+    """Return the values in this type; Arrow's own cast copies nested ones that have it already."""
+    return values if values.type == kind else values.cast(kind)
+
+
+def filled(schema: pa.Schema, values: Mapping[str, Any], length: int) -> pa.Table:
+    """Return rows of a schema from columns by name, of Arrow or NumPy.
+
+    A text or a boolean is every row's, and what is not given is null.
+    """
+
+    def column_of(name: str, kind: pa.DataType) -> Column:
+        given = values.get(name)
+        if given is None:
+            return pa.nulls(length, kind)
+        if isinstance(given, bool | str):
+            return pa.repeat(pa.scalar(given, kind), length)
+        return of_type(pa.array(given) if isinstance(given, np.ndarray) else given, kind)
+
+    return pa.table([column_of(each.name, each.type) for each in schema], schema=schema)
+
+
+def named(values: Column, codes: LongArray | IntArray) -> Column:
+    """Return the values of these codes; null for NONE."""
+    return values.take(pa.array(codes, mask=codes == NONE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +258,7 @@ def wire_array(lists: MemberSlots, slots: Slots, topics: Mapping[str, Column], k
     `topics` holds what the other fields of an entry say of each topic row, by the field's name.
     """
     topic, member = slots.topic[lists.slot], lists.member
-    begins = np.ones(len(topic), np.bool_)
-    begins[1:] = (topic[1:] != topic[:-1]) | (member[1:] != member[:-1])
+    begins = ragged.begins(topic, member)
     entries = np.concatenate(([0], np.cumsum(begins)))
     at = np.flatnonzero(begins)
     fields = list(kind.value_type)

@@ -31,7 +31,7 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.digest import digest
 from groupledger.core.log.listings import Listings, TopicChange
-from groupledger.engine.arrow_lists import Column, are_true, column, integers, nulled, whole, with_column
+from groupledger.engine.arrow_lists import Column, are_true, column, integers, named, nulled, whole, with_column
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
@@ -249,11 +249,11 @@ class TopicCatalogue:
 
     def ids(self, change: LongArray) -> Column:
         """Return the topic id that each change gives; null where it gives none, or there is no change."""
-        return column(self._sorted, c.TOPIC_ID).take(pa.array(change, mask=change == NONE))
+        return named(column(self._sorted, c.TOPIC_ID), change)
 
     def racks(self, change: LongArray) -> Column:
         """Return the racks of each change's replicas, likewise."""
-        return column(self._sorted, c.RACKS).take(pa.array(change, mask=change == NONE))
+        return named(column(self._sorted, c.RACKS), change)
 
     def has_racks(self) -> bool:
         """Whether any listing says where replicas are."""

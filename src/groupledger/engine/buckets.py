@@ -14,7 +14,7 @@ from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.rebalance.computation import Rebalances, rebalance
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import Column as ListColumn
-from groupledger.engine.arrow_lists import column, integers, valid, wire_array, with_column
+from groupledger.engine.arrow_lists import column, integers, named, valid, wire_array, with_column
 from groupledger.engine.bucket_rows import Parts, parts_of
 from groupledger.engine.envelope import (
     ENVELOPE,
@@ -222,8 +222,7 @@ def _with_rewrites(groups: pa.Table, own: pa.Table, before: pa.Table) -> pa.Tabl
     held: ListColumn = column(everyone, c.RECORDED).take(found)
     spread = np.full(len(own), NONE, np.int64)
     spread[at] = np.arange(len(at))
-    again = held.take(pa.array(spread, mask=spread == NONE))
-    return with_column(own, c.RECORDED, pc.coalesce(again, column(own, c.RECORDED)))
+    return with_column(own, c.RECORDED, pc.coalesce(named(held, spread), column(own, c.RECORDED)))
 
 
 def _small(kind: pa.DataType) -> pa.DataType:

@@ -36,7 +36,7 @@ from pyspark.sql.types import (
 from groupledger.core.arrays.kernels import compiled, kernel, runs_compiled
 from groupledger.core.arrays.ragged import starts
 from groupledger.engine.arrow_lists import ByteColumn, arrow_schema, one_array
-from groupledger.tables import Table
+from groupledger.tables import TABLES, Table
 from groupledger.tables import columns as c
 from groupledger.tables.data_file import DataFile
 from groupledger.tables.declaration import SEEDS, ColumnRule, OneOf, hashed_columns
@@ -112,6 +112,10 @@ class NamedCount(NamedTuple):
 def columns_of(table: Table) -> StructType:
     """Return the columns of a table that a worker fills: all but the attempt."""
     return StructType([field for field in table.schema if field.name != c.ATTEMPT_ID])
+
+
+SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in TABLES}
+"""Arrow's form of these columns, by table."""
 
 
 def sealed(table: Table, rows: pa.Table, files: FilesOfAttempt | None) -> Iterator[Envelope]:

@@ -19,14 +19,12 @@ from groupledger import tables
 from groupledger.core import history
 from groupledger.core.history import FoldSettings, GroupHeadRow, TopicHistory, undecided_from
 from groupledger.engine import envelope
-from groupledger.engine.arrow_lists import arrow_schema
 from groupledger.engine.classic.column_fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.record_columns import LogColumns
 from groupledger.engine.envelope import (
     ENVELOPE,
     FilesOfAttempt,
     NamedCount,
-    columns_of,
     repartition_by_id,
     sealed_counts,
 )
@@ -249,7 +247,7 @@ class FoldedRows:
         """All rows, table by table."""
         found = {}
         for table in FILLED:
-            schema, rows = _SCHEMAS[table.name], self.by_table[table.name]
+            schema, rows = envelope.SCHEMAS[table.name], self.by_table[table.name]
             pieces = [self.columns[table.name]] if table.name in self.columns else []
             pieces += [_table(rows, schema)] if rows else []
             whole = pa.concat_tables(pieces) if pieces else schema.empty_table()
@@ -266,9 +264,6 @@ def _named(counts: history.FoldCounts) -> Iterator[tuple[str, int]]:
     for kind in ("used", "unused", "tombstones", "quarantined"):
         for name, number in getattr(counts, kind).items():
             yield f"{kind}.{name}", number
-
-
-_SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in FILLED}
 
 
 def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -21,6 +21,7 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE
 from groupledger.core.assignors.server.server_batch import ASSIGNORS as SERVER_ASSIGNORS
 from groupledger.core.faults import Fault, expected_one_of
+from groupledger.core.log.lines import RecordStandsCode
 from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
 from groupledger.core.scenarios.solving import targets_after_joins
@@ -30,8 +31,6 @@ from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of, rebalanced
 from groupledger.engine.group_arrays import (
     CONSUMER,
-    OTHER_GROUP_TYPE,
-    UNKNOWN_ASSIGNOR,
     Calculation,
     DecodedBucket,
     decode,
@@ -317,7 +316,8 @@ def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Cal
     if assignor != _RECORDED:
         groups = with_column(groups, r.CHOSEN, pa.repeat(assignor, len(groups)))
         message = f"its coordinator assigns (KIP-848): {assignor} could be asked only after a conversion"
-        reasons = dict.fromkeys(column(groups.filter(modern), c.SNAPSHOT_ID).to_pylist(), (OTHER_GROUP_TYPE, message))
+        why = RecordStandsCode.OTHER_GROUP_TYPE.value, message
+        reasons = dict.fromkeys(column(groups.filter(modern), c.SNAPSHOT_ID).to_pylist(), why)
         return Parts(_refused(groups, reasons), members, records)
     if not pc.any(modern).as_py():
         return parts
@@ -372,7 +372,8 @@ def _targets(
 def _scenario(name: str, members: list[dict[str, Any]], topics: IdsAndCounts) -> dict[str, Any]:
     """Return the group as its coordinator has it. Raises Fault: UNKNOWN_ASSIGNOR, TOPIC_NOT_LISTED."""
     if name not in SERVER_ASSIGNORS:
-        raise Fault(UNKNOWN_ASSIGNOR, f"its coordinator's assignor is {name!r}; expected uniform or range")
+        message = f"its coordinator's assignor is {name!r}; expected uniform or range"
+        raise Fault(RecordStandsCode.UNKNOWN_ASSIGNOR, message)
     named = sorted({topic for row in members for topic in row[c.TOPICS]} & topics.keys())
     unknown = next((topic for topic in named if topics[topic][1] == NONE), None)
     if unknown is not None:

@@ -22,6 +22,7 @@ from groupledger.core.arrays.java_orders import hash_utf8, rank_utf8
 from groupledger.core.arrays.kernels import run
 from groupledger.core.arrays.snapshots import GREATEST, NamedLists, Snapshots, TopicViews, number_topics
 from groupledger.core.custom.contract import Texts
+from groupledger.core.log.lines import GroupCode, RecordStandsCode
 from groupledger.core.rebalance.computation import Choice
 from groupledger.core.rebalance.registry import BY_NAME, REMEMBERING
 from groupledger.core.rebalance.step import Form
@@ -36,6 +37,7 @@ from groupledger.engine.arrow_lists import (
     encode,
     integers,
     list_starts,
+    named,
     nulled,
     utf8,
     valid,
@@ -157,7 +159,7 @@ def _choice(groups: pa.Table, rejections: Rejections, prejudged: IntArray, calcu
     joined = pa.array([*by_name, *(each.protocol_name for each in custom.values())], pa.string())
     chosen = integers(pc.index_in(column(groups, r.CHOSEN), value_set=names), NONE)
     recorded = integers(pc.index_in(column(groups, c.ASSIGNOR), value_set=joined, skip_nulls=True), NONE)
-    same = pc.equal(joined.take(pa.array(chosen, mask=chosen == NONE)), column(groups, c.ASSIGNOR))
+    same = pc.equal(named(joined, chosen), column(groups, c.ASSIGNOR))
     recorded = np.where(are_true(same), chosen, recorded)
     uncomputed = _is(groups, c.SNAPSHOT_KIND, "rewrite") | _is(groups, c.SNAPSHOT_KIND, "fold")
     chosen = np.where(rejections.mask[:-1] | uncomputed, NONE, chosen).astype(np.int32)
@@ -418,11 +420,6 @@ class Calculation:
 
 # Groups that cannot be computed, found before anything is: code and message each, and the others go on.
 
-MEMBER_TWICE = "MEMBER_TWICE"
-NEGATIVE_PARTITION_COUNT = "NEGATIVE_PARTITION_COUNT"
-PARTITIONS_OVER_LIMIT = "PARTITIONS_OVER_LIMIT"
-ID_OVER_LIMIT = "ID_OVER_LIMIT"
-
 
 @dataclass(frozen=True, slots=True)
 class Rejections:
@@ -466,12 +463,10 @@ def _twice(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
     own = np.flatnonzero(group >= 0)
     ids: Column = column(members, c.MEMBER_ID).take(pa.array(own))
     _, (code,) = encode([ids])
-    keys = group[own] * (int(code.max(initial=0)) + 1) + code
-    order = np.argsort(keys, kind="stable")
-    again = order[1:][np.diff(keys[order]) == 0]
+    again = np.flatnonzero(ragged.repeated(group[own], code))
     return {
         int(group[own[row]]): (
-            MEMBER_TWICE,
+            GroupCode.MEMBER_TWICE,
             f"member {ids[int(row)].as_py()!r} stands twice in the snapshot; expected once; "
             "mend the rows of member_snapshots",
         )
@@ -484,7 +479,7 @@ def _negative_counts(topics: TopicsAt, group: LongArray, names: Column) -> dict[
     rows = np.flatnonzero(change != NONE)
     return {
         int(group[row]): (
-            NEGATIVE_PARTITION_COUNT,
+            GroupCode.NEGATIVE_PARTITION_COUNT,
             f"partition count of topic {names[int(row)].as_py()!r} is {int(catalogue.listings.count[change[row]])}; "
             "expected >= 0; mend the rows of topic_snapshots",
         )
@@ -500,7 +495,7 @@ def _too_many_partitions(
     total = np.bincount(group, weights=most, minlength=groups)
     return {
         int(row): (
-            PARTITIONS_OVER_LIMIT,
+            GroupCode.PARTITIONS_OVER_LIMIT,
             f"topics of the group have {int(total[row])} partitions; expected at most {max_partitions} "
             "(limits.max_partitions_per_group)",
         )
@@ -512,17 +507,12 @@ def _unnamed(members: pa.Table, group: LongArray) -> dict[int, tuple[str, str]]:
     """Refuse groups with a null member id: the pipeline nulls one over the limit before the shuffle."""
     unnamed = ~valid(column(members, c.MEMBER_ID)) & (group >= 0)
     return {
-        int(row): (ID_OVER_LIMIT, "a member id is longer than allowed; expected at most limits.max_id_bytes")
+        int(row): (GroupCode.ID_OVER_LIMIT, "a member id is longer than allowed; expected at most limits.max_id_bytes")
         for row in group[unnamed]
     }
 
 
 # Groups that none of our assignors can answer for: nothing is wrong with them, so what was recorded stands.
-
-UNKNOWN_ASSIGNOR = "UNKNOWN_ASSIGNOR"
-NO_ASSIGNOR = "NO_ASSIGNOR"
-OTHER_PROTOCOL_TYPE = "OTHER_PROTOCOL_TYPE"
-OTHER_GROUP_TYPE = "OTHER_GROUP_TYPE"
 
 OTHER_TYPES = {"share": Verdict.CANNOT_TELL_SHARE_GROUP, "streams": Verdict.CANNOT_TELL_STREAMS_GROUP}
 """Types of groups that are recorded and not recomputed."""
@@ -563,26 +553,26 @@ def _reason(groups: pa.Table, row: int, verdict: Verdict, names: Sequence[str]) 
         return repr(column(groups, name)[row].as_py())[:MOST_SHOWN]
 
     if verdict is Verdict.CANNOT_TELL_PROTOCOL_TYPE:
-        return OTHER_PROTOCOL_TYPE, (
+        return RecordStandsCode.OTHER_PROTOCOL_TYPE, (
             f"protocol type is {of(c.PROTOCOL_TYPE)}; expected 'consumer': what members say and are given has another "
             "form; its bytes are in log_records"
         )
     if verdict in OTHER_TYPES.values():
-        return OTHER_GROUP_TYPE, (
+        return RecordStandsCode.OTHER_GROUP_TYPE, (
             f"the group is of type {of(c.GROUP_TYPE)}, whose coordinator's assignor is not recomputed here; "
             "what was recorded stands"
         )
     if verdict is Verdict.CANNOT_TELL_NO_ASSIGNOR:
-        return NO_ASSIGNOR, (
+        return RecordStandsCode.NO_ASSIGNOR, (
             "the record names no assignor; what was recorded stands; "
             f"to recompute it, name one of {', '.join(sorted(names))} for this group in assign.overrides"
         )
     if column(groups, c.GROUP_TYPE)[row].as_py() != "classic":
-        return UNKNOWN_ASSIGNOR, (
+        return RecordStandsCode.UNKNOWN_ASSIGNOR, (
             f"the group is of type {of(c.GROUP_TYPE)}, and its coordinator's assignor is not uniform or range; "
             "what was recorded stands"
         )
-    return UNKNOWN_ASSIGNOR, (
+    return RecordStandsCode.UNKNOWN_ASSIGNOR, (
         f"assignor is {of(r.CHOSEN)}; expected one of {', '.join(sorted(names))}; what was recorded stands; "
         "to recompute it, write it as a custom assignor of this name and give its module:function for this group in "
         "assign.overrides (docs/guides/decide/write-an-assignor.md)"

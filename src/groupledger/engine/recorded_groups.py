@@ -17,9 +17,9 @@ from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotR
 from groupledger.core.protocol.metrics import HOUR_MS, Window, of_history
 from groupledger.core.protocol.recorded import RecordedCall, recorded_calls
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import arrow_schema, snapshot_rows
+from groupledger.engine.arrow_lists import snapshot_rows
 from groupledger.engine.buckets import bucket_of
-from groupledger.engine.envelope import ENVELOPE, FilesOfAttempt, as_table, columns_of, sealed
+from groupledger.engine.envelope import ENVELOPE, SCHEMAS, FilesOfAttempt, as_table, sealed
 from groupledger.tables import CALLBACKS, METRICS, Table
 from groupledger.tables import columns as c
 
@@ -76,7 +76,7 @@ def _table(table: Table, rows: Iterable[dict[str, Any]]) -> pa.Table:
     """Return rows of a table; moments are given in milliseconds, and are kept in microseconds."""
     import pyarrow as pa
 
-    schema = arrow_schema(columns_of(table))
+    schema = SCHEMAS[table.name]
     in_ms = pa.timestamp("ms", tz="UTC")
     given = pa.schema([(each.name, in_ms if pa.types.is_timestamp(each.type) else each.type) for each in schema])
     return pa.Table.from_pylist(list(rows), schema=given).cast(schema)

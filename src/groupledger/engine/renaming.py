@@ -14,9 +14,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.history import HeldSnapshot, HoldingMember, OwnershipChangeRow, held_by, held_changes
 from groupledger.core.history.head import closed_head
-from groupledger.engine.arrow_lists import arrow_schema, assignments, list_starts
+from groupledger.engine.arrow_lists import assignments, list_starts
 from groupledger.engine.buckets import by_group
-from groupledger.engine.envelope import columns_of
+from groupledger.engine.envelope import SCHEMAS, columns_of
 from groupledger.tables import OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
 
@@ -87,7 +87,7 @@ def closed(state: Column) -> Column:
 # Derive the changes of ownership between snapshots of users' own tables, one group after another.
 
 HOLDERS = "holders"
-OUTPUT = columns_of(OWNERSHIP_CHANGES)
+OUTPUT, _SCHEMA = columns_of(OWNERSHIP_CHANGES), SCHEMAS[OWNERSHIP_CHANGES.name]
 TOGETHER = 100
 """Snapshots that become Python objects at once."""
 CHANGES_A_BATCH = 20_000
@@ -110,7 +110,7 @@ def changes_of(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     changes = chain.from_iterable(held_changes(own) for _, own in groups)
     while rows := list(islice(changes, CHANGES_A_BATCH)):
         columns = dict(zip(OwnershipChangeRow._fields, zip(*rows, strict=True), strict=True))  # times in microseconds
-        yield pa.RecordBatch.from_pydict({name: columns[name] for name in OUTPUT.names}, schema=arrow_schema(OUTPUT))
+        yield pa.RecordBatch.from_pydict({name: columns[name] for name in OUTPUT.names}, schema=_SCHEMA)
 
 
 def _snapshots(batch: pa.RecordBatch) -> Iterator[HeldSnapshot]:

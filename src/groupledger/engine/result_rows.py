@@ -50,7 +50,6 @@ from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import (
     Column,
     are_true,
-    arrow_schema,
     column,
     filled,
     integers,
@@ -58,7 +57,7 @@ from groupledger.engine.arrow_lists import (
     snapshot_rows,
     wire_array,
 )
-from groupledger.engine.envelope import NamedCount, columns_of
+from groupledger.engine.envelope import SCHEMAS, NamedCount
 from groupledger.engine.group_arrays import Calculation, DecodedBucket
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
@@ -81,10 +80,6 @@ BREACHES = (
     (HANDED_OVER_BEFORE_REVOKED, "assigned to a new owner while another member said it owned them (KIP-429)"),
 )
 """What each of `verdict.Breaches` breaks, and the evidence behind the partitions."""
-
-
-SCHEMAS = {table.name: arrow_schema(columns_of(table)) for table in r.RESULTS}
-"""Arrow's form of the result tables, the attempt apart."""
 
 
 def encode_results(decoded: DecodedBucket, result: Rebalances, calculation: Calculation) -> dict[str, pa.Table]:
@@ -285,9 +280,7 @@ class ResultColumns:
         """Return the unassigned partitions of each group by topic and reason; an unknown topic with no partitions."""
         kind = SCHEMAS[REBALANCES.name].field(c.UNASSIGNED_PARTITIONS).type
         topic, reason, partition = self._unassigned_entries()
-        begins = np.ones(len(topic), np.bool_)
-        begins[1:] = (topic[1:] != topic[:-1]) | (reason[1:] != reason[:-1])
-        at = np.flatnonzero(begins)
+        at = np.flatnonzero(ragged.begins(topic, reason))
         named = partition != NONE
         part_start = np.concatenate(([0], np.cumsum(named)))[np.append(at, len(topic))]
         entry = [

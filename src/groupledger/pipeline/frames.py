@@ -7,7 +7,7 @@ frames.group("payments").rebalances.where("moves > least_moves").show()
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from typing import Any
 
 from arro3.core import Table as ArrowTable
 from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from groupledger.answers.queries import Value, filled, require_query
@@ -239,7 +239,7 @@ def create_views(spark: SparkSession, location: LedgerLocation) -> list[str]:
 
 # What the runs say of each group: generations, assignors, members, and how often we agree with the record.
 
-SNAPSHOTS, MEMBERS_MAX, ASSIGNORS, FIRST, LAST = "snapshots", "members_max", "assignors", "first", "last"
+SNAPSHOTS, ASSIGNORS, FIRST, LAST = "snapshots", "assignors", "first", "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,30 +265,19 @@ def group_verdicts(ledger: LedgerFrames, scenario: str) -> tuple[GroupVerdicts, 
         F.count("*").alias(SNAPSHOTS),
         F.min(number).alias(FIRST),
         F.max(number).alias(LAST),
-        F.max(c.MEMBERS).alias(MEMBERS_MAX),
+        F.max(c.MEMBERS).alias(c.MEMBERS),
         F.array_sort(F.collect_set(c.ASSIGNOR)).alias(ASSIGNORS),
         F.max_by(c.GROUP_TYPE, c.OFFSET).alias(c.GROUP_TYPE),
     )
     results = ledger.results(scenario).where(F.col(c.ROUND) == 1)
     counted = results.groupBy(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).agg(F.count("*").alias(SNAPSHOTS))
-    by_group: dict[tuple[str, str], list[Row]] = {}
-    for row in counted.sort(c.CLUSTER_ID, c.GROUP_ID, c.VERDICT).collect():
-        by_group.setdefault((row[c.CLUSTER_ID], row[c.GROUP_ID]), []).append(row)
-    rows = groups.sort(c.CLUSTER_ID, c.GROUP_ID).collect()
-    return tuple(_verdicts(row, by_group.get((row[c.CLUSTER_ID], row[c.GROUP_ID]), [])) for row in rows)
-
-
-def _verdicts(group: Row, results: list[Row]) -> GroupVerdicts:
-    return GroupVerdicts(
-        group[c.CLUSTER_ID],
-        group[c.GROUP_ID],
-        group[c.GROUP_TYPE],
-        tuple(group[ASSIGNORS]),
-        group[SNAPSHOTS],
-        group[FIRST],
-        group[LAST],
-        group[MEMBERS_MAX],
-        {row[c.VERDICT]: row[SNAPSHOTS] for row in sorted(results, key=lambda row: -row[SNAPSHOTS])},
+    verdicts = defaultdict[tuple[str, str], dict[str, int]](dict)
+    for cluster_id, group_id, verdict, number_of in counted.sort(F.desc(SNAPSHOTS), c.VERDICT).collect():
+        verdicts[cluster_id, group_id][verdict] = number_of
+    rows = (row.asDict() for row in groups.sort(c.CLUSTER_ID, c.GROUP_ID).collect())
+    return tuple(
+        GroupVerdicts(**row | {ASSIGNORS: tuple(row[ASSIGNORS])}, verdicts=verdicts[row[c.CLUSTER_ID], row[c.GROUP_ID]])
+        for row in rows
     )
 
 

@@ -50,6 +50,30 @@ def take(start: LongArray, chosen: LongArray) -> tuple[LongArray, LongArray]:
     return taken, at
 
 
+def begins(*columns: LongArray | IntArray) -> Mask:
+    """Mark where a run of rows that are equal in all columns begins. 5, 5, 7 -> True, False, True."""
+    found = np.zeros(len(columns[0]), np.bool_)
+    found[:1] = True
+    for each in columns:
+        found[1:] |= each[1:] != each[:-1]
+    return found
+
+
+def repeated(*columns: LongArray | IntArray) -> Mask:
+    """Mark the rows that are equal to another one in all columns. 5, 7, 5 -> True, False, True.
+
+    Columns hold numbers from -1 on; a row with a lower one may be marked though it is equal to none.
+    """
+    key = np.zeros(len(columns[0]), np.int64)
+    for each in columns:
+        key = key * (int(each.max(initial=0)) + 2) + each + 1
+    order = np.argsort(key, kind="stable")
+    again = ~begins(key[order])
+    found = np.empty(len(order), np.bool_)
+    found[order] = again | np.append(again[1:], False)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Ragged:
     """A list for each of M members, in columns of one length that subclasses name; None is a column without values."""

@@ -186,9 +186,7 @@ def compare(party: GroupMembership, slots: Slots, recorded: MemberSlots, answer:
 def _place_in_topic(lists: MemberSlots, slots: Slots) -> LongArray:
     """Return each entry's position among the entries of its member and topic."""
     topic, member = slots.topic[lists.slot], lists.member
-    begins = np.ones(len(topic), np.bool_)
-    begins[1:] = (topic[1:] != topic[:-1]) | (member[1:] != member[:-1])
-    return ragged.places(np.append(np.flatnonzero(begins), len(topic)))
+    return ragged.places(np.append(np.flatnonzero(ragged.begins(topic, member)), len(topic)))
 
 
 def other_moments(topics: TopicViews, topic_group: LongArray, subscribed: Mask, groups: int) -> list[IntArray]:

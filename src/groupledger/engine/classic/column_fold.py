@@ -55,11 +55,11 @@ from groupledger.core.rebalance.findings import DOUBLE_OWNED, REWRITE_DIFFERS, I
 from groupledger.core.wire.codec import DecodeFault
 from groupledger.core.wire.group_metadata import NO_VERSION
 from groupledger.core.wire.offsets_log import OFFSET_COMMITS, LogKey, RecordKind, commit_kind, decode_key
-from groupledger.engine.arrow_lists import arrow_schema, arrow_type
+from groupledger.engine.arrow_lists import arrow_type, filled, named
 from groupledger.engine.classic.distinct_payloads import GroupRecords, Payloads, read_payloads, read_records
 from groupledger.engine.classic.record_columns import CodedTexts, LogColumns, PartitionSets
 from groupledger.engine.classic.steps import GroupTimeline, HeadOfGroup, timeline
-from groupledger.engine.envelope import columns_of
+from groupledger.engine.envelope import SCHEMAS
 from groupledger.engine.fold_schema import DUPLICATES, RECORDS
 from groupledger.tables import columns as c
 
@@ -330,9 +330,8 @@ class FactColumns:
         members = line.steps.member_count[step]
         shared, subscribed = self._topics_of_snapshots
         state = np.where(is_deleted, 2, np.where(members > 0, 0, 1))
-        return _rows(
-            tables.GROUP_SNAPSHOTS,
-            len(step),
+        return filled(
+            SCHEMAS[tables.GROUP_SNAPSHOTS.name],
             self.about(step)
             | {
                 c.SOURCE: SOURCE,
@@ -353,6 +352,7 @@ class FactColumns:
                 c.FIRST_SNAPSHOT_ID: self.ids(step, np.where(kind == REWRITE_KIND, results.first[step], NONE)),
                 c.OBSERVED_AT: times(line.time[step]),
             },
+            len(step),
         )
 
     @cached_property
@@ -397,9 +397,8 @@ class FactColumns:
         step, payloads, records = self.snapshots[owners(start)], self.payloads, self.records
         said, of_subscription = payloads.said, payloads.of_subscription[member]
         own_topics = np.where(self._shared[owners(start)] == NONE, self._topics_of(member), NONE)
-        return _rows(
-            tables.MEMBER_SNAPSHOTS,
-            len(member),
+        return filled(
+            SCHEMAS[tables.MEMBER_SNAPSHOTS.name],
             self.about(step)
             | {
                 c.MEMBER_ORDER: places(start),
@@ -418,6 +417,7 @@ class FactColumns:
                 c.USER_DATA: named(said.user_data, of_subscription),
                 c.RECORDED: named(payloads.recorded.arrow(payloads.names), payloads.recorded_code[member]),
             },
+            len(member),
         )
 
     def ownership_changes(self) -> Any:
@@ -428,9 +428,8 @@ class FactColumns:
         # An incarnation that ended unseen is the one before that of the record.
         incarnation = line.results.incarnation[step] - changes.ending[kept]
         members = pa.array(line.members, pa.string())
-        return _rows(
-            tables.OWNERSHIP_CHANGES,
-            len(kept),
+        return filled(
+            SCHEMAS[tables.OWNERSHIP_CHANGES.name],
             self.about(step)
             | {
                 c.TOPIC_ID: named(pa.array(line.topic_ids, pa.string()), changes.topic_id[kept]),
@@ -443,21 +442,13 @@ class FactColumns:
                 c.LOG_PARTITION: self.homes[line.group[step]],
                 c.HELD_SINCE: times(changes.since[kept], changes.has_since[kept] == 0),
             },
+            len(kept),
         )
 
 
 _KIND_NAMES = pa.array([kind.value for kind in KINDS], pa.string())
 _STATES = pa.array(["Stable", "Empty", "Dead"], pa.string())
-_SCHEMAS = {
-    table.name: arrow_schema(columns_of(table))
-    for table in (tables.GROUP_SNAPSHOTS, tables.MEMBER_SNAPSHOTS, tables.OWNERSHIP_CHANGES)
-}
 _TOPICS = arrow_type(tables.MEMBER_SNAPSHOTS.schema[c.TOPICS].dataType)
-
-
-def named(values: Any, codes: LongArray) -> Any:
-    """Return the values of these codes; null for NONE."""
-    return values.take(pa.array(codes, mask=codes == NONE))
 
 
 def chosen(values: Sequence[Any], kind: pa.DataType, codes: LongArray) -> Any:
@@ -480,21 +471,6 @@ def _text(texts: CodedTexts, at: LongArray) -> Any:
     if not len(texts.codes):
         return pa.nulls(len(at), pa.string())
     return named(texts.values, np.where(at == NONE, NONE, texts.codes[at]))
-
-
-def _rows(table: tables.Table, rows: int, columns: Mapping[str, Any]) -> pa.Table:
-    """Return the columns as rows of the table; a scalar is every row's, and what is not given is null."""
-    schema = _SCHEMAS[table.name]
-    return pa.table([_column(columns.get(field.name), field.type, rows) for field in schema], schema=schema)
-
-
-def _column(values: Any, kind: pa.DataType, rows: int) -> Any:
-    if values is None:
-        return pa.nulls(rows, kind)
-    if isinstance(values, bool | str):
-        return pa.repeat(pa.scalar(values, kind), rows)
-    array = values if isinstance(values, pa.Array) else pa.array(values)
-    return array if array.type == kind else array.cast(kind)
 
 
 # What is wrong, and what is missing, in the groups of a timeline: words only for what is found.

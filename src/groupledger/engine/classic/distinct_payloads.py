@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from groupledger.core.arrays.batch import NONE, LongArray
-from groupledger.core.arrays.ragged import owners, take
+from groupledger.core.arrays.ragged import owners, repeated, take
 from groupledger.core.history.classic import CONSUMER_PROTOCOL
 from groupledger.core.history.members import ReadAssignment, ReadSubscription, read_assignment, read_subscription
 from groupledger.core.rebalance.registry import READING_CLAIMS
@@ -41,6 +41,7 @@ from groupledger.core.wire.group_metadata import (
 )
 from groupledger.core.wire.offsets_log import RecordKind, decode_value, encode_value
 from groupledger.core.wire.records import GroupMetadata
+from groupledger.engine.arrow_lists import named
 from groupledger.engine.classic.record_columns import (
     CodedBytes,
     CodedTexts,
@@ -213,17 +214,13 @@ def _distinct_assignments(blobs: ByteColumn, code: LongArray, topics: TopicNumbe
 def _doubtful(lists: TopicLists, names: CodedTexts) -> LongArray:
     """Return assignments in which a topic is no text or stands twice, or a partition is negative or repeated."""
     of_topic, topic = owners(lists.start), owners(lists.number_start)
-    order = np.lexsort((names.codes, of_topic))
-    twice = (np.diff(of_topic[order]) == 0) & (np.diff(names.codes[order]) == 0)
-    ordered = np.lexsort((lists.number, topic))
-    again = (np.diff(topic[ordered]) == 0) & (np.diff(lists.number[ordered]) == 0)
     return np.unique(
         np.concatenate(
             [
                 of_topic[names.are_bad],
-                of_topic[order[1:][twice]],
+                of_topic[repeated(of_topic, names.codes)],
                 of_topic[topic[lists.number < 0]],
-                of_topic[topic[ordered[1:][again]]],
+                of_topic[topic[repeated(topic, lists.number)]],
             ]
         )
     )
@@ -334,7 +331,7 @@ def _topic_lists(data: ByteArray, said: SubscriptionColumns) -> tuple[LongArray,
 def _racks(data: ByteArray, said: SubscriptionColumns) -> Any:
     """Return the racks; an empty one is none."""
     racks = texts(data, said.rack_at, np.where(said.rack_size > 0, said.rack_size, NONE))
-    return racks.values.take(pa.array(racks.codes, mask=racks.codes == NONE))
+    return named(racks.values, racks.codes)
 
 
 def _user_data(data: ByteArray, said: SubscriptionColumns) -> Any:

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.kernels import kernel, run
-from groupledger.core.arrays.ragged import owners, starts, take
+from groupledger.core.arrays.ragged import begins, owners, starts, take
 from groupledger.core.history import LogRow
 from groupledger.core.history.members import TopicIds
 from groupledger.core.wire.codec import INT16
-from groupledger.engine.arrow_lists import ByteColumn, arrow_type, listed, one_array
+from groupledger.engine.arrow_lists import ByteColumn, arrow_type, listed, named, one_array
 from groupledger.engine.fold_schema import GROUP_KEY, KNOWN
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import TOPIC_ID_PARTITIONS
@@ -88,11 +88,7 @@ def _numbers(column: Any) -> LongArray:
 def _bounds(clusters: Any, names: Any) -> LongArray:
     """Where the groups start, and where the last one ends."""
     codes = [column.dictionary_encode().indices.fill_null(-1).to_numpy() for column in (clusters, names)]
-    changes = np.zeros(len(clusters) + 1, bool)
-    changes[[0, -1]] = True
-    for column in codes:
-        changes[1:-1] |= column[1:] != column[:-1]
-    return np.flatnonzero(changes) if len(clusters) else np.zeros(1, np.int64)
+    return np.append(np.flatnonzero(begins(*codes)), len(clusters))
 
 
 def _are_plain(keys: Any, start: LongArray, names: list[bytes | None]) -> Mask:
@@ -242,7 +238,7 @@ class IdentifiedLists:
     def arrow(self, names: list[str]) -> Any:
         """Return the lists as a column of HOLDING."""
         lists, numbers = self.lists, HOLDING.value_type.field(2).type
-        ids = pa.array(self.topic_ids, pa.string()).take(pa.array(self.topic_id, mask=self.topic_id == NONE))
+        ids = named(pa.array(self.topic_ids, pa.string()), self.topic_id)
         topics = pa.array(names, pa.string()).take(pa.array(lists.name))
         partitions = listed(lists.number_start, pa.array(lists.number.astype(np.int32)), numbers)
         return listed(lists.start, [ids, topics, partitions], HOLDING)
@@ -306,8 +302,7 @@ class PartitionSets:
         partition = name << _NUMBER_BITS | number & ((1 << _NUMBER_BITS) - 1)
         order = np.lexsort((partition, owner))
         owner, partition = owner[order], partition[order]
-        kept = np.ones(len(order), bool)
-        kept[1:] = (owner[1:] != owner[:-1]) | (partition[1:] != partition[:-1])
+        kept = begins(owner, partition)
         return cls(starts(np.bincount(owner[kept], minlength=sets)), partition[kept])
 
     def and_(self, other: PartitionSets) -> PartitionSets:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from groupledger.core.arrays.batch import NONE, LongArray
-from groupledger.core.arrays.ragged import lengths, owners, starts, take
+from groupledger.core.arrays.ragged import begins, lengths, owners, starts, take
 from groupledger.core.history.classic_kernels import (
     GENERATION,
     HEAD,
@@ -287,10 +287,8 @@ def _slots(cells: _Cells, groups: int, states: GroupStates) -> tuple[OwnedSlots,
     group = cells.group[owners(cells.start)]
     order = np.lexsort((cells.partition, cells.topic, group))
     columns = np.stack([group[order], cells.topic[order], cells.partition[order]])
-    new_topic = np.ones(len(order), bool)
-    new_topic[1:] = (columns[:2, 1:] != columns[:2, :-1]).any(axis=0)
-    new_slot = new_topic.copy()
-    new_slot[1:] |= columns[2, 1:] != columns[2, :-1]
+    new_topic = begins(*columns[:2])
+    new_slot = new_topic | begins(columns[2])
     slot = np.empty(len(order), np.int64)
     slot[order] = np.cumsum(new_slot) - 1
     first = np.flatnonzero(new_slot)

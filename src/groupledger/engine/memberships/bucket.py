@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupledger.core.arrays import ragged
-from groupledger.core.arrays.batch import NONE, IntArray, LongArray
+from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.arrays.java_orders import hash_utf8
 from groupledger.core.arrays.snapshots import user_data_order
 from groupledger.core.custom.custom_group import Member, TopicPartition
@@ -461,9 +461,10 @@ def of_members(members: Members, group: LongArray, by: dict[str, Column]) -> Fau
             lambda row, name=name: f"{name} of {rows.of(row)} is not a whole number of 32 bits",  # type: ignore[misc]
         )
     _add_places(rows, members, group)
+    _, (member,) = encode([members.ids])
     rows.add(
         GroupCode.MEMBER_TWICE,
-        _twice(group, encode([members.ids])[1][0]),
+        ragged.repeated(group, member) & (member != NONE),
         lambda row: f"{rows.of(row)} stands twice; expected once",
     )
     return rows.faults
@@ -497,21 +498,9 @@ def _add_places(rows: WrongRows, members: Members, group: LongArray) -> None:
     )
     rows.add(
         SnapshotCode.PLACE_TWICE,
-        placed & _twice(group, np.where(placed, place, NONE)),
+        placed & ragged.repeated(group, place),
         lambda row: f"member_order of {rows.of(row)} is that of another member too",
     )
-
-
-def _twice(group: LongArray, code: LongArray | IntArray) -> Mask:
-    """Return the rows whose value stands in another row of the group too; NONE is no value."""
-    key = group * (int(code.max(initial=0)) + 2) + code
-    order = np.argsort(key, kind="stable")
-    same = np.diff(key[order]) == 0
-    found = np.zeros(len(key), np.bool_)
-    found[order[1:][same]] = True
-    found[order[:-1][same]] = True
-    found &= code != NONE
-    return found
 
 
 def of_assignors(members: Members, group: LongArray, groups: int) -> tuple[list[str | None], Faults]:
