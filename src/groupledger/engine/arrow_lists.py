@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -75,6 +75,11 @@ def column(table: pa.Table, name: str) -> Column:
     if chunked.num_chunks == 1:
         return chunked.chunk(0)
     return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+
+
+def tuples(table: pa.Table | pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield what each row has in these columns, as Python's values."""
+    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 def with_column(table: pa.Table, name: str, values: Column) -> pa.Table:

@@ -31,7 +31,7 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, LongArray
 from groupledger.core.digest import digest
 from groupledger.core.log.listings import Listings, TopicChange
-from groupledger.engine.arrow_lists import Column, are_true, column, integers, named, nulled, whole, with_column
+from groupledger.engine.arrow_lists import Column, are_true, column, integers, named, nulled, tuples, whole, with_column
 from groupledger.tables import ASSIGNMENTS, QUARANTINE, REBALANCES, VIOLATIONS, Table
 from groupledger.tables import columns as c
 from groupledger.tables.declaration import STRING_LIST, TOPIC_ID_PARTITIONS
@@ -266,11 +266,8 @@ class TopicCatalogue:
 
         _, rows = ragged.take(self.listings.start, topics)
         taken = self._sorted.take(pa.array(rows))
-        names = (c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, SINCE)
-        return (
-            TopicChange(topic, topic_id, count, None, since)
-            for topic, topic_id, count, since in zip(*(taken.column(name).to_pylist() for name in names), strict=True)
-        )
+        found = tuples(taken, c.TOPIC, c.TOPIC_ID, c.PARTITION_COUNT, SINCE)
+        return (TopicChange(topic, topic_id, count, None, since) for topic, topic_id, count, since in found)
 
 
 @dataclass(frozen=True)

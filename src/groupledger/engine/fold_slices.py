@@ -19,6 +19,7 @@ from groupledger import tables
 from groupledger.core import history
 from groupledger.core.history import FoldSettings, GroupHeadRow, TopicHistory, undecided_from
 from groupledger.engine import envelope
+from groupledger.engine.arrow_lists import tuples
 from groupledger.engine.classic.column_fold import NO_HEAD, ClassicFacts, Start, fold_columns
 from groupledger.engine.classic.record_columns import LogColumns
 from groupledger.engine.envelope import (
@@ -285,16 +286,12 @@ def of_kind(bucket: pa.Table, *kinds: str) -> pa.Table:
 
 def starts(rows: pa.Table) -> dict[KeyedGroup, Start]:
     """Return where groups start, by the heads among these rows."""
-    heads = of_kind(rows, HEAD)
-    names = [c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED, c.LOG_PARTITION]
-    found = zip(*(heads[name].to_pylist() for name in names), strict=True)
+    found = tuples(of_kind(rows, HEAD), c.CLUSTER_ID, GROUP_KEY, c.STATE, c.REFOLDED, c.LOG_PARTITION)
     return {(cluster_id, group_key): Start(*start) for cluster_id, group_key, *start in found}
 
 
 def catalogues(rows: pa.Table) -> dict[str, history.TopicHistory]:
     """Return the topic catalogue of each cluster, from these rows."""
-    topics = of_kind(rows, TOPICS)
-    listed = zip(topics[c.CLUSTER_ID].to_pylist(), topics[TOPICS].to_pylist(), strict=True)
     return {
         cluster_id: history.TopicHistory(
             history.TopicChange(
@@ -306,5 +303,5 @@ def catalogues(rows: pa.Table) -> dict[str, history.TopicHistory]:
             )
             for change in changes
         )
-        for cluster_id, changes in listed
+        for cluster_id, changes in tuples(of_kind(rows, TOPICS), c.CLUSTER_ID, TOPICS)
     }

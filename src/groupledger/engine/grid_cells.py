@@ -26,7 +26,7 @@ from groupledger.core.rebalance.registry import DEFAULT_ASSIGNOR
 from groupledger.core.scenarios.group_change import NEW, SERVER, new_ids, scenario
 from groupledger.core.scenarios.solving import targets_after_joins
 from groupledger.engine import bucket_rows as r
-from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed, with_column
+from groupledger.engine.arrow_lists import Column, column, integers, list_starts, listed, tuples, with_column
 from groupledger.engine.bucket_rows import Parts, TopicCatalogue, parts_of
 from groupledger.engine.buckets import buckets_of, rebalanced
 from groupledger.engine.group_arrays import (
@@ -211,7 +211,7 @@ def _new_ids(members: pa.Table, snapshots: list[str], number: int) -> list[str]:
     """Return the ids of so many new members of each of these states."""
     alike = members.filter(pc.fill_null(pc.starts_with(column(members, c.MEMBER_ID), NEW), False))
     taken: dict[str, set[str]] = {}
-    for snapshot, name in zip(*(column(alike, each).to_pylist() for each in (c.SNAPSHOT_ID, c.MEMBER_ID)), strict=True):
+    for snapshot, name in tuples(alike, c.SNAPSHOT_ID, c.MEMBER_ID):
         taken.setdefault(snapshot, set()).add(name)
     return [name for snapshot in snapshots for name in new_ids(number, taken.get(snapshot, ()))]
 
@@ -325,8 +325,8 @@ def _under(parts: Parts, assignor: str, change: ChangeSettings, calculation: Cal
     own = pc.is_in(column(members, c.SNAPSHOT_ID), value_set=column(some, c.SNAPSHOT_ID))
     theirs = members.filter(own).combine_chunks()
     targets, reasons = _targets(some, theirs, max(change.members, 0), calculation)
-    ids = zip(*(column(theirs, name).to_pylist() for name in (c.SNAPSHOT_ID, c.MEMBER_ID)), strict=True)
-    lists = pa.array([targets.get(each) for each in ids], theirs.schema.field(c.TARGET).type)
+    ids = tuples(theirs, c.SNAPSHOT_ID, c.MEMBER_ID)
+    lists = pa.array([targets.get((snapshot, name)) for snapshot, name in ids], theirs.schema.field(c.TARGET).type)
     theirs = with_column(with_column(theirs, c.RECORDED, lists), c.TARGET, lists)
     return Parts(_refused(groups, reasons), pa.concat_tables([members.filter(pc.invert(own)), theirs]), records)
 

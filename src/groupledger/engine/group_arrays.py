@@ -39,6 +39,7 @@ from groupledger.engine.arrow_lists import (
     list_starts,
     named,
     nulled,
+    tuples,
     utf8,
     valid,
     wire,
@@ -695,11 +696,9 @@ def carried_over(parts: Parts) -> dict[int, bool]:
 
 def _by_log(rows: pa.Table, names: Sequence[str]) -> dict[GroupLog, list[tuple[Any, ...]]]:
     """Return these columns of each row, the log partition first, by cluster, group and log partition."""
-    values = zip(*(column(rows, name).to_pylist() for name in names), strict=True)
-    ids = (column(rows, name).to_pylist() for name in (c.CLUSTER_ID, c.GROUP_ID))
     found: defaultdict[GroupLog, list[tuple[Any, ...]]] = defaultdict(list)
-    for cluster_id, group_id, value in zip(*ids, values, strict=True):
-        found[cluster_id, group_id, value[0]].append(value)
+    for cluster_id, group_id, *value in tuples(rows, c.CLUSTER_ID, c.GROUP_ID, *names):
+        found[cluster_id, group_id, value[0]].append(tuple(value))
     return found
 
 

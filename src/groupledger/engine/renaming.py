@@ -14,7 +14,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from groupledger.core.arrays.java_orders import hash_texts
 from groupledger.core.history import HeldSnapshot, HoldingMember, OwnershipChangeRow, held_by, held_changes
 from groupledger.core.history.head import closed_head
-from groupledger.engine.arrow_lists import assignments, list_starts
+from groupledger.engine.arrow_lists import assignments, list_starts, tuples
 from groupledger.engine.buckets import by_group
 from groupledger.engine.envelope import SCHEMAS, columns_of
 from groupledger.tables import OWNERSHIP_CHANGES
@@ -76,7 +76,7 @@ def with_surrogates(names: DataFrame, series: int, tasks: int) -> DataFrame:
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, ...]]:
     for batch in batches:
-        yield from zip(*(batch.column(name).to_pylist() for name in _NAMED), strict=True)
+        yield from tuples(batch, *_NAMED)
 
 
 def closed(state: Column) -> Column:

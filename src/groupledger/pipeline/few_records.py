@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from groupledger.core.history import FoldSettings, TopicChange, TopicHistory
 from groupledger.core.log.read_plan import united
 from groupledger.core.moments import micros
+from groupledger.engine.arrow_lists import tuples
 from groupledger.engine.classic.column_fold import Start
 from groupledger.engine.fold_schema import FILLED, GROUP_KEY, RECORD
 from groupledger.engine.fold_slices import NO_TOPICS, ORDER, KeyedGroup, fold_records
@@ -94,7 +95,7 @@ class FewRecords:
         columns = [(c.OFFSET, "min"), (c.OFFSET, "max"), (c.TIMESTAMP, "max")]
         found = _with_millis(self.rows).group_by([c.CLUSTER_ID, c.LOG_PARTITION]).aggregate(columns)
         names = c.CLUSTER_ID, c.LOG_PARTITION, *("_".join(each) for each in columns)
-        return sorted(_in_turn(found, *names))
+        return sorted(tuples(found, *names))
 
     def newest(self) -> Iterator[tuple[str, int, int]]:
         """Yield the time (ms) of the newest record of each range, those that were left out among them."""
@@ -134,14 +135,14 @@ def _are_new(past: Past, rows: pa.Table) -> bool:
     firsts = rows.group_by([c.CLUSTER_ID, c.LOG_PARTITION]).aggregate([(c.OFFSET, "min")])
     return all(
         first > max(last.get((cluster_id, partition), -1), gone.get(f"{cluster_id}/{partition}", -1))
-        for first, cluster_id, partition in _in_turn(firsts, f"{c.OFFSET}_min", c.CLUSTER_ID, c.LOG_PARTITION)
+        for first, cluster_id, partition in tuples(firsts, f"{c.OFFSET}_min", c.CLUSTER_ID, c.LOG_PARTITION)
     )
 
 
 def _starts(past: Past, rows: pa.Table) -> dict[KeyedGroup, Start] | None:
     """Where the groups of these rows start; None where one has records in several log partitions, or they are many."""
     of_groups = rows.filter(pc.is_valid(rows[c.GROUP_ID])).group_by([c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION])
-    places = list(_in_turn(of_groups.aggregate([]), c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION))
+    places = list(tuples(of_groups.aggregate([]), c.CLUSTER_ID, c.GROUP_ID, c.LOG_PARTITION))
     homes = {(cluster_id, group_id): partition for cluster_id, group_id, partition in places}
     if len(homes) < len(places) or len(homes) > MOST_GROUPS:
         return None
@@ -211,10 +212,6 @@ def _with_millis(rows: pa.Table) -> pa.Table:
     """Rows of `log_records` with their times as the fold takes them."""
     millis = rows[c.TIMESTAMP].cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
     return rows.set_column(rows.column_names.index(c.TIMESTAMP), c.TIMESTAMP, millis)
-
-
-def _in_turn(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in names), strict=True)
 
 
 # Bring the small files of tables together where they have become many, so that a follower needs no upkeep.
