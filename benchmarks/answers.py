@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from benchmarks.timing import interleaved
-from groupledger.answers.queries import records
+from groupledger.answers.queries import literal, records
 from groupledger.answers.reader import LedgerReader
 
 FLOOR = "floor"
@@ -31,7 +31,7 @@ rows = QueryBuilder().register("t", DeltaTable(table))
 rows.execute(f"SELECT count(*) AS n FROM t WHERE group_id = '{group}'").read_all()
 """
 _LAST_CHANGE = (
-    "SELECT t.topic, t.partition FROM current_ownership_changes t WHERE t.group_id = :group AND t.topic IS NOT NULL "
+    "SELECT t.topic, t.partition FROM current_ownership_changes t WHERE t.group_id = {} AND t.topic IS NOT NULL "
     "ORDER BY t.offset DESC, t.topic, t.partition LIMIT 1"
 )
 Spent = dict[str, list[tuple[float, float]]]
@@ -55,7 +55,7 @@ def main(ledger: str, group: str, runs: int, *, fleet: bool) -> None:
 
 def commands(ledger: str, group: str, *, fleet: bool) -> Mapping[str, list[str]]:
     """The command lines by name, the floor first."""
-    [last] = records(LedgerReader(ledger), _LAST_CHANGE, group=group)
+    [last] = records(LedgerReader(ledger), _LAST_CHANGE.format(literal(group)))
     partition, name = f"{last['topic']}-{last['partition']}", group.replace("'", "''")
     count = f"SELECT count(*) FROM current_rebalances WHERE group_id = '{name}'"  # noqa: S608 quoted
     answers = {

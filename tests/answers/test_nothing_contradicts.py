@@ -287,8 +287,8 @@ def test_gauges_say_what_the_reports_say(reader):
     by_group = {(each.cluster_id, each.group_id): each for each in told_of.groups}
     lines = overview(reader, within)
     assert {each.key: each.members for each in lines} == {key: each.members for key, each in by_group.items()}
-    query, values = counted_rebalances(within)
-    counted = Counter((row["cluster_id"], row["group_id"]) for row in records(reader, query, **values))
+    rebalances = records(reader, counted_rebalances(within))
+    counted = Counter((row["cluster_id"], row["group_id"]) for row in rebalances)
     assert dict(counted) == {key: each.rebalances for key, each in by_group.items() if each.rebalances}
     sums = {}
     for each in stickiness(reader, asked, ALL).groups:

@@ -103,6 +103,6 @@ def test_a_name_is_exactly_itself_whatever_a_pattern_would_make_of_it(tmp_path, 
     others = ("pay", "p*y", "pxy", "x", "?", "a[*]b", "a*b", "[", "a[b", "%_\\*", "a_\\b", "[[]")
     rows = [{"cluster_id": "c", "group_id": each, "snapshot_id": f"log/c/{each}"} for each in others]
     reader = LedgerReader(write(tmp_path, group_snapshots=rows))
-    condition, values = alike("t.group_id", "group_id", exactly(name))
-    found = reader.query(f"SELECT t.group_id FROM current_group_snapshots t WHERE {condition}", **values)
+    condition = alike("t.group_id", exactly(name))
+    found = reader.query(f"SELECT t.group_id FROM current_group_snapshots t WHERE {condition}")
     assert found["group_id"].to_pylist() == [name]

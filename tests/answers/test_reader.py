@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import parquet
 
-from groupledger.answers.queries import rows_of
+from groupledger.answers.queries import literal, rows_of
 from groupledger.answers.reader import LedgerReader, ingest_findings
 from groupledger.core.faults import Fault
 from groupledger.core.ledger_version import SCHEMA_VERSION
@@ -49,13 +49,15 @@ def test_the_latest_result_counts_with_what_is_known_of_its_snapshot(place):
     assert found.schema.names == ["moves", "state", "observed_at", "unassigned_partitions"]
 
 
-HOSTILE = ["O'Brien", "a\\b\\", "':scenario'", "x' OR '1'='1", "\x00\u202e\n", ""]
+HOSTILE = ["O'Brien", "a\\b\\", "':scenario'", "x' OR '1'='1", "\x00\u202e\n", "", "unnest(runs)", "'"]
 
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_stays_what_it_is_whatever_is_in_it(place, value):
     asked = LedgerReader(place).query("SELECT :value AS found, :scenario AS other", value=value, scenario="s")
     assert rows_of(asked) == [(value, "s")]
+    written = f"SELECT {literal(value)} AS found, {literal(value)} IN ({literal('s')}, {literal(value)}) AS is_one"
+    assert rows_of(LedgerReader(place).query(written)) == [(value, True)]
 
 
 def test_several_queries_see_one_moment(place):
@@ -77,8 +79,8 @@ def test_which_attempts_count_is_read_once(tmp_path):
 def test_a_query_is_kept_for_others_and_dropped_in_the_end(place):
     reader = LedgerReader(place)
     columns = "t.snapshot_id, t.assignor, t.offset, t.shared_topics"
-    wanted = f"SELECT {columns} FROM current_group_snapshots t WHERE t.offset >= :least"
-    with reader.kept(wanted, least=1) as first, reader.kept(f"SELECT t.offset FROM {first} t", least=1) as second:
+    wanted = f"SELECT {columns} FROM current_group_snapshots t WHERE t.offset >= 1"
+    with reader.kept(wanted) as first, reader.kept(f"SELECT t.offset FROM {first} t") as second:
         assert first != second
         joined = f"SELECT t.* FROM {first} t JOIN {second} o ON o.offset = t.offset ORDER BY t.offset"
         assert rows_of(reader.query(joined)) == [("log/dev/0/1", None, 1, None), ("log/dev/0/2", None, 2, None)]

@@ -22,9 +22,9 @@ def reader(tmp_path_factory):
 
 
 def inside(reader, **asked):
-    condition, values = scope(reader, RequestedScope(**asked)).where("t.")
+    condition = scope(reader, RequestedScope(**asked)).where("t.")
     query = f"SELECT t.group_id FROM current_group_snapshots t WHERE {condition} ORDER BY t.observed_at"
-    return [row["group_id"] for row in records(reader, query, **values)]
+    return [row["group_id"] for row in records(reader, query)]
 
 
 @pytest.mark.parametrize(

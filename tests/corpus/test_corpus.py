@@ -7,7 +7,7 @@ import pytest
 from corpus import score
 from groupledger.answers.causes import CauseKind
 from groupledger.answers.explanation import explain
-from groupledger.answers.queries import records
+from groupledger.answers.queries import matching, records
 from groupledger.answers.reader import LedgerReader
 from groupledger.core.rebalance.findings import BY_CODE
 from tests.corpus import history
@@ -84,8 +84,8 @@ def test_explain_says_the_same_as_what_was_found(reader):
 
 
 def groups_of(reader, name):
-    query = "SELECT DISTINCT t.group_id FROM current_group_snapshots t WHERE t.cluster_id = :cluster"
-    return [row["group_id"] for row in records(reader, query, cluster=name)]
+    query = f"SELECT DISTINCT t.group_id FROM current_group_snapshots t WHERE {matching('t.', cluster_id=name)}"
+    return [row["group_id"] for row in records(reader, query)]
 
 
 def test_a_deletion_is_explained_where_it_is_the_last_record(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import ArrayType, BinaryType, BooleanType, IntegerType, LongType, StringType, TimestampType
 
 from groupledger import tables
-from groupledger.answers.queries import rows_of
+from groupledger.answers.queries import literal, rows_of
 from groupledger.core.faults import Fault
 from groupledger.pipeline.frames import LedgerFrames, SparkReader
 from groupledger.sinks import attempts
@@ -266,15 +266,15 @@ def by_views_in_spark(spark, place, table):
 @pytest.mark.long
 @pytest.mark.parametrize("value", HOSTILE)
 def test_a_value_of_a_query_stays_what_it_is_in_spark(spark, place, value):
-    assert rows_of(SparkReader(spark, place).query("SELECT :value, :at", value=value, at=MOMENT)) == [(value, MOMENT)]
+    reader = SparkReader(spark, place)
+    assert rows_of(reader.query("SELECT :value, :at", value=value, at=MOMENT)) == [(value, MOMENT)]
+    assert rows_of(reader.query(f"SELECT {literal(value)}, {literal(MOMENT)}")) == [(value, MOMENT)]
 
 
 @pytest.mark.long
 def test_a_query_is_kept_for_others_by_spark_too(spark, place):
     reader = SparkReader(spark, place)
-    with reader.kept(
-        "SELECT t.offset FROM current_group_snapshots t WHERE t.group_id = :group", group="orders"
-    ) as name:
+    with reader.kept("SELECT t.offset FROM current_group_snapshots t WHERE t.group_id = 'orders'") as name:
         assert rows_of(reader.query(f"SELECT t.offset FROM {name} t")) == [(25,)]
     with pytest.raises(Fault) as caught:
         reader.query(f"SELECT * FROM {name} t")

@@ -5,11 +5,10 @@ Every listing is bounded; what was left off is counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from groupledger.answers.queries import NUMBER, Reader, Value, matching, newest, records, rows_of, steps
+from groupledger.answers.queries import NUMBER, Reader, literal, matching, newest, records, rows_of, steps
 from groupledger.answers.scope import GAPS, NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
@@ -48,19 +47,17 @@ class Listing:
 Head = tuple[str, ...]
 
 
-def _listing(
-    reader: Reader, limit: int, title: str, rows: str, shown: Head, order: Head, values: Mapping[str, Value]
-) -> Listing:
+def _listing(reader: Reader, limit: int, title: str, rows: str, shown: Head, order: Head) -> Listing:
     """List `shown` columns of the first rows of a query; `order`: columns, with `-` before one the greatest first."""
     columns = ", ".join(f"q.{name} AS c{number}" for number, name in enumerate(shown))
     ordered = ", ".join(
         f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST" for name in order
     )
     query = f"SELECT {columns} FROM ({rows}) q ORDER BY {ordered} LIMIT {limit + 1}"
-    found = rows_of(reader.query(query, **values))
+    found = rows_of(reader.query(query))
     total = len(found)
     if total > limit:
-        total = records(reader, f"SELECT count(*) AS n FROM ({rows}) q", **values)[0]["n"]
+        total = records(reader, f"SELECT count(*) AS n FROM ({rows}) q")[0]["n"]
     return Listing(title, shown, tuple(found[:limit]), total)
 
 
@@ -72,12 +69,12 @@ def clusters(reader: Reader, limit: int) -> Listing:
     )
     shown = ("cluster_id", "groups", "snapshots", "first", "last", "gaps")
     rows = _with_gaps(counted, shown[1:-1], f"({GAPS})", ("cluster_id",))
-    return _listing(reader, limit, "clusters", rows, shown, ("cluster_id",), {})
+    return _listing(reader, limit, "clusters", rows, shown, ("cluster_id",))
 
 
 def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
     """List the groups: the last recorded state, how many snapshots led there, and how many gaps were recorded."""
-    condition, values = matching("t.", cluster_id=cluster)
+    condition = matching("t.", cluster_id=cluster)
     one = steps(
         lasts=newest(
             condition,
@@ -91,14 +88,14 @@ def groups(reader: Reader, limit: int, cluster: str | None = None) -> Listing:
     columns = ("snapshots", "group_type", "generation", "assignor", "state", "members", "observed_at")
     keys = ("cluster_id", "group_id")
     rows = _with_gaps(one, columns, f"({GAPS})", keys)
-    listing = _listing(reader, limit, "groups", rows, (*keys, *columns, "gaps"), keys, values)
+    listing = _listing(reader, limit, "groups", rows, (*keys, *columns, "gaps"), keys)
     return _of_known(reader, listing, cluster)
 
 
 def runs(reader: Reader, limit: int) -> Listing:
     """List the committed runs, the latest first."""
     shown = ("sequence", "kind", "run_id", "verdict", "started_at", "finished_at")
-    return _listing(reader, limit, "runs", "SELECT * FROM current_runs", shown, ("-sequence",), {})
+    return _listing(reader, limit, "runs", "SELECT * FROM current_runs", shown, ("-sequence",))
 
 
 def history(
@@ -112,14 +109,14 @@ def history(
     """
     if asked:
         require_scenario(reader, scenario)
-    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    condition = matching("t.", group_id=group_id, cluster_id=cluster)
     of_group = f"FROM {{}} t WHERE {condition}"
     gaps = " UNION ALL ".join(
         f"SELECT t.cluster_id, t.snapshot_id {of_group.format(view)}" for view in (f"({GAPS})", "topics_not_listed")
     )
     results = (
         f"SELECT t.cluster_id, t.snapshot_id, t.protocol, t.moves, t.least_moves, t.verdict, {_ALGORITHM} AS algorithm "
-        f"{of_group.format('current_rebalances')} AND t.scenario = :scenario AND t.round = 1"
+        f"{of_group.format('current_rebalances')} AND t.scenario = {literal(scenario)} AND t.round = 1"
     )
     columns = (
         *("incarnation", "generation", "snapshot_kind", "observed_at", "state", "assignor", "protocol", "members"),
@@ -133,8 +130,7 @@ def history(
     )
     rows = _with_gaps(snapshots, columns, f"({gaps})", ("cluster_id", "snapshot_id"))
     shown = ("cluster_id", *columns[:-1], "gaps", "snapshot_id")
-    order, named = ("-cluster_id", "-offset"), values | {"scenario": scenario}
-    listing = _listing(reader, limit, f"history of {group_id}", rows, shown, order, named)
+    listing = _listing(reader, limit, f"history of {group_id}", rows, shown, ("-cluster_id", "-offset"))
     if not listing.rows:
         raise unknown_group(reader, group_id, cluster)
     return replace(listing, rows=listing.rows[::-1])
@@ -185,9 +181,8 @@ def one_rejected(reader: Reader, attempt_id: str) -> str | None:
     """Return code and message of a row that an attempt rejected: the first in the log, else one of the first lines."""
     rows = records(
         reader,
-        "SELECT q.code, q.message FROM current_quarantine q WHERE q.attempt_id = :attempt ORDER BY "
+        f"SELECT q.code, q.message FROM current_quarantine q WHERE q.attempt_id = {literal(attempt_id)} ORDER BY "
         "coalesce(q.log_partition, -1), coalesce(q.offset, -1), length(q.message), q.message, q.code LIMIT 1",
-        attempt=attempt_id,
     )
     return f"{rows[0]['code']}: {rows[0]['message']}" if rows else None
 
@@ -195,8 +190,8 @@ def one_rejected(reader: Reader, attempt_id: str) -> str | None:
 def _rejected_or_found(
     reader: Reader, title: str, rows: str, shown: Head, order: Head, limit: int, cluster: str | None, group: str | None
 ) -> Listing:
-    condition, values = matching("w.", cluster_id=cluster, group_id=group)
-    listing = _listing(reader, limit, title, f"SELECT * FROM ({rows}) w WHERE {condition}", shown, order, values)
+    condition = matching("w.", cluster_id=cluster, group_id=group)
+    listing = _listing(reader, limit, title, f"SELECT * FROM ({rows}) w WHERE {condition}", shown, order)
     return _of_known(reader, listing, cluster, group)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, starmap
 from typing import TYPE_CHECKING
@@ -16,14 +16,14 @@ from groupledger.answers.queries import (
     MOST_ASKED,
     SHARE,
     GroupKey,
-    Query,
     Reader,
     Record,
-    Value,
     by_group,
     from_row,
     gathered,
     group_of,
+    literal,
+    matching,
     of_each,
     of_snapshots,
     one_of,
@@ -38,6 +38,7 @@ from groupledger.answers.states import (
     TARGET,
     MeasuredStates,
     States,
+    baseline,
     listings,
     loads,
     measured,
@@ -94,15 +95,9 @@ def _results(reader: Reader, known: States) -> Iterator[Record]:
     groups = sorted(moments_of)
     for begin in range(0, len(groups), GROUPS_ASKED):
         some = groups[begin : begin + GROUPS_ASKED]
-        of_groups, values = one_of("t.group_id", "group", some)
         moments = [at for group in some for at in moments_of[group]]
-        yield from records(
-            reader,
-            "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "
-            f"FROM current_rebalances t WHERE {of_groups} AND t.scenario = :scenario AND t.round = 1 "
-            "AND t.observed_at >= :first AND t.observed_at <= :last",
-            **(values | {"scenario": BASELINE, "first": min(moments), "last": max(moments)}),
-        )
+        period = f"t.observed_at >= {literal(min(moments))} AND t.observed_at <= {literal(max(moments))}"
+        yield from baseline(reader, f"{one_of('t.group_id', some)} AND {period}")
 
 
 # Groups that rebalance again and again while nothing that the log holds of their members changes.
@@ -112,13 +107,12 @@ RESTLESS = 5
 two where subscriptions differ."""
 
 
-def restless(reader: Reader, of_records: Query) -> Iterator[list[Record]]:
+def restless(reader: Reader, of_records: str) -> Iterator[list[Record]]:
     """Find runs of generations before which nothing changed, none longer than `PATIENCE` after the last.
 
     In order of cluster, group and offset. Of classic groups: others count epochs.
     """
-    runs, values = _runs(of_records)
-    rows = records(reader, f"SELECT * FROM ({runs}) r ORDER BY r.cluster_id, r.group_id, r.offset", **values)
+    rows = records(reader, f"SELECT * FROM ({_runs(of_records)}) r ORDER BY r.cluster_id, r.group_id, r.offset")
     if not rows:
         return
     causes = caused(reader, rows)
@@ -134,11 +128,10 @@ def lasting(run: Sequence[Record]) -> str:
     return f"{len(run):,} generations in {length(run[-1]['observed_at'] - run[0]['observed_at'])}"
 
 
-def _runs(recorded: Query) -> Query:
+def _runs(of_records: str) -> str:
     """Select generations in long runs of one number of members, with gaps of no more than `PATIENCE`."""
-    of_records, values = recorded
     group = "PARTITION BY g.cluster_id, g.group_id, g.incarnation ORDER BY g.offset"
-    query = steps(
+    return steps(
         beside="SELECT g.cluster_id, g.group_id, g.group_type, g.members, g.snapshot_id, g.previous_snapshot_id, "
         f"g.number, g.observed_at, g.offset, lag(g.members) OVER ({group}) AS members_before, "
         f"lag(g.observed_at) OVER ({group}) AS at_before FROM ({of_records}) g "
@@ -152,27 +145,45 @@ def _runs(recorded: Query) -> Query:
         long_runs="SELECT k.cluster_id, k.group_id, k.group_type, k.run, k.snapshot_id, k.previous_snapshot_id, "
         f"k.number, k.observed_at, k.offset FROM counted k WHERE k.generations >= {RESTLESS}",
     )
-    return query, values
 
 
-def _findings(reader: Reader, generations: Sequence[Record]) -> list[tuple[str, int]]:
-    """Count the records that have each finding, by its code, the most frequent first."""
-    cluster, group = group_of(generations[0])
-    codes, named = one_of("v.code", "code", BY_RECORDED)
-    rows = records(
-        reader,
-        f"SELECT v.code, count(DISTINCT v.snapshot_id) AS n FROM ({ingest_findings()}) v "
-        "WHERE v.cluster_id = :cluster_id AND v.group_id = :group_id AND v.offset >= :begins AND v.offset <= :ends "
-        f"AND v.severity <> 'info' AND {codes} GROUP BY v.code",
-        cluster_id=cluster,
-        group_id=group,
-        begins=generations[0]["offset"],
-        ends=generations[-1]["offset"],
-        **named,
+# What `ingest` found in some records of groups.
+
+JUDGED = one_of("v.code", BY_RECORDED)
+"""Findings `v` that an audit counts."""
+
+
+def findings_in(reader: Reader, runs: Iterable[Sequence[Record]]) -> list[Record]:
+    """Count what was found from one end of each run of a group's records to the other, by group, code and member.
+
+    `records`: how many have the code, `n`: how many have it of this member.
+    """
+    places = []
+    for run in runs:
+        (cluster, group), ends = group_of(run[0]), sorted((run[0]["offset"], run[-1]["offset"]))
+        of_group = matching("v.", cluster_id=cluster, group_id=group)
+        places.append(f"({of_group} AND v.offset >= {ends[0]} AND v.offset <= {ends[1]})")
+    if not places:
+        return []
+    query = steps(
+        found="SELECT v.cluster_id, v.group_id, v.code, v.member_id, v.snapshot_id "
+        f"FROM ({ingest_findings()}) v WHERE {JUDGED} AND v.severity <> '{Severity.INFO.value}' "
+        f"AND ({' OR '.join(places)})",
+        by_code="SELECT cluster_id, group_id, code, count(DISTINCT snapshot_id) AS records FROM found "
+        "GROUP BY cluster_id, group_id, code",
+        by_member="SELECT f.cluster_id, f.group_id, f.code, f.member_id, c.records, count(DISTINCT f.snapshot_id) AS n "
+        "FROM found f JOIN by_code c ON c.cluster_id = f.cluster_id AND c.group_id = f.group_id AND c.code = f.code "
+        "GROUP BY f.cluster_id, f.group_id, f.code, f.member_id, c.records "
+        "ORDER BY f.cluster_id, f.group_id, f.code, f.member_id",
     )
-    order = list(BY_RECORDED)
-    counted = ((row["code"], row["n"]) for row in rows)
-    return sorted(counted, key=lambda pair: (-pair[1], order.index(pair[0])))
+    return records(reader, query)
+
+
+def most_frequent(findings: Iterable[Record]) -> list[tuple[str, int]]:
+    """Return how many records of one group have each code, as an audit names it, the most frequent first."""
+    counted, order = {row["code"]: row["records"] for row in findings}, list(BY_RECORDED)
+    ordered = sorted(counted.items(), key=lambda pair: (-pair[1], order.index(pair[0])))
+    return [(BY_RECORDED[code].code, times) for code, times in ordered]
 
 
 OTHERS_NAMED = 3
@@ -235,11 +246,9 @@ def audit(reader: Reader, asked: RequestedScope, joined: Sequence[str] = ()) -> 
     """
     within = scope(reader, asked)
     require_topics(reader, joined, asked.cluster)
-    with measured(reader, within) as of_period:
-        query, values = results(of_period.recorded)
-        with reader.kept(query, **values) as computed_again:
-            number, groups, computed = _judged(reader, of_period, computed_again)
-            found = in_order(_found(reader, of_period, computed_again, joined))
+    with measured(reader, within) as of_period, reader.kept(results(of_period.recorded)) as computed_again:
+        number, groups, computed = _judged(reader, of_period, computed_again)
+        found = in_order(_found(reader, of_period, computed_again, joined))
     return Audit(within, number, groups, computed, found, tuple(_notes(reader, within, (number, computed), found)))
 
 
@@ -263,15 +272,15 @@ def _unowned(group: GroupKey, stretches: Sequence[Stretch]) -> Found:
     return broken(UNOWNED, group, len(snapshots), seen, text, worst.snapshot_id)
 
 
-def _restless(reader: Reader, of_records: Query) -> Iterator[Found]:
+def _restless(reader: Reader, of_records: str) -> Iterator[Found]:
     for group, runs in groupby(restless(reader, of_records), lambda run: group_of(run[0])):
         of_group = list(runs)
         worst = max(of_group, key=len)
         numbers = f"{worst[0]['number']} to {worst[-1]['number']}"
         text = f"{lasting(worst)}, {numbers}, with nothing changed that the log holds"
-        others = _findings(reader, worst)[:OTHERS_NAMED]
+        others = most_frequent(findings_in(reader, [worst]))[:OTHERS_NAMED]
         if others:
-            text += f"; found in them: {', '.join(f'{BY_RECORDED[code].code} in {n:,}' for code, n in others)}"
+            text += f"; found in them: {', '.join(f'{code} in {n:,}' for code, n in others)}"
         seen = of_group[0][0]["observed_at"], of_group[-1][-1]["observed_at"]
         yield broken(NEVER_SETTLES, group, sum(map(len, of_group)), seen, text, worst[0]["snapshot_id"])
 
@@ -290,7 +299,7 @@ def _shared(found: Iterable[tuple[Sequence[Takeover], str]]) -> Iterator[Found]:
 def _judged(reader: Reader, of_period: MeasuredStates, computed: str) -> tuple[int, int, int]:
     """Count the records of the period, their groups, and the records that a committed `assign` has computed again."""
     groups = "count(DISTINCT concat(s.cluster_id, '/', s.group_id))"
-    [counted] = records(reader, f"SELECT count(*) AS n, {groups} AS groups FROM ({of_period.recorded[0]}) s")
+    [counted] = records(reader, f"SELECT count(*) AS n, {groups} AS groups FROM ({of_period.recorded}) s")
     [again] = records(reader, f"SELECT count(*) AS n FROM {computed} r")
     return counted["n"], counted["groups"], again["n"]
 
@@ -352,9 +361,7 @@ def recorded_findings(reader: Reader, within: Scope) -> Iterator[Found]:
     Where `ingest` and `assign` say the same of a record, it is counted once, with the evidence of `ingest`, which
     name members. A finding about a record that is no snapshot has no time, and is in every period.
     """
-    condition, values = within.of_groups("v.")
-    codes, named = one_of("v.code", "code", BY_RECORDED)
-    of_ingest = _folded(reader, within, f"({ingest_findings()})", f"{condition} AND {codes}", values | named)
+    of_ingest = _folded(reader, within, f"({ingest_findings()})", f"{within.of_groups('v.')} AND {JUDGED}")
     folded = {_key(row): row for row in of_ingest}
     for row in _of_assign(reader, within):
         known = folded.get(_key(row))
@@ -378,26 +385,22 @@ def _together(one: Record, other: Record) -> Record:
 
 def _of_assign(reader: Reader, within: Scope) -> Iterator[Record]:
     """Fold what `assign` found by code, severity and group, but for what `ingest` found in the same record."""
-    condition, values = within.of_groups("v.")
-    codes, named = one_of("v.code", "code", BY_RECORDED)
-    scenario = {"scenario": BASELINE}
+    condition = f"{within.of_groups('v.')} AND {JUDGED}"
     found = records(
         reader,
-        f"SELECT DISTINCT v.group_id, v.snapshot_id FROM violations v WHERE {condition} AND {codes} "
-        "AND v.scenario = :scenario ORDER BY v.group_id, v.snapshot_id",
-        **(values | named | scenario),
+        f"SELECT DISTINCT v.group_id, v.snapshot_id FROM violations v WHERE {condition} "
+        f"AND v.scenario = '{BASELINE}' ORDER BY v.group_id, v.snapshot_id",
     )
-    for which, ids in of_snapshots("v.", found):
-        among = f"{condition} AND {codes} AND {which}"
+    for which in of_snapshots("v.", found):
+        among = f"{condition} AND {which}"
         said = f"SELECT v.snapshot_id, v.code FROM ({ingest_findings()}) v WHERE {among}"
         known = f"NOT EXISTS (SELECT 1 FROM ({said}) k WHERE k.snapshot_id = v.snapshot_id AND k.code = v.code)"
-        of_assign = f"{among} AND v.scenario = :scenario AND {known}"
-        yield from _folded(reader, within, "current_violations", of_assign, values | named | ids | scenario)
+        of_assign = f"{among} AND v.scenario = '{BASELINE}' AND {known}"
+        yield from _folded(reader, within, "current_violations", of_assign)
 
 
-def _folded(reader: Reader, within: Scope, findings: str, condition: str, values: Mapping[str, Value]) -> list[Record]:
+def _folded(reader: Reader, within: Scope, findings: str, condition: str) -> list[Record]:
     """Fold findings of the period by cluster, group, code and severity; `newest` is the offset of the last."""
-    period, of_times = within.where("f.")
     key = "f.cluster_id, f.group_id, f.code, f.severity"
     query = steps(
         found="SELECT v.cluster_id, v.group_id, v.code, v.severity, v.snapshot_id, v.evidence, coalesce(v.offset, -1) "
@@ -405,12 +408,12 @@ def _folded(reader: Reader, within: Scope, findings: str, condition: str, values
         "ON s.cluster_id = v.cluster_id AND s.group_id = v.group_id AND s.snapshot_id = v.snapshot_id "
         f"WHERE {condition} AND NOT (v.code = '{DOUBLE_OWNED.recorded_as}' AND coalesce(s.group_type, '') = '{SHARE}')",
         ranked=f"SELECT f.*, row_number() OVER (PARTITION BY {key} ORDER BY f.offset DESC, f.evidence) AS place "
-        f"FROM found f WHERE f.observed_at IS NULL OR ({period})",
+        f"FROM found f WHERE f.observed_at IS NULL OR ({within.where('f.')})",
         folded=f"SELECT {key}, count(DISTINCT f.snapshot_id) AS records, min(f.observed_at) AS first, "
         "max(f.observed_at) AS last, max(f.offset) AS newest, max(CASE WHEN f.place = 1 THEN f.evidence END) AS "
         f"evidence, max(CASE WHEN f.place = 1 THEN f.snapshot_id END) AS snapshot_id FROM ranked f GROUP BY {key}",
     )
-    return records(reader, query, **(dict(values) | of_times))
+    return records(reader, query)
 
 
 # Topics that are joined: whether each member has the same partitions of all of them.
@@ -433,15 +436,12 @@ def copartition(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]
 
 def _broken(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) -> list[Record]:
     """Return records of groups that have partitions of two or more of the topics, with how many numbers are apart."""
-    of_records, _ = of_period.recorded
-    condition, values = of_period.within.of_groups("m.")
-    among, named = one_of("e.entry.topic", "topic", joined)
     key = "cluster_id, group_id, snapshot_id"
     query = steps(
         entries="SELECT m.cluster_id, m.group_id, m.snapshot_id, m.member_id, unnest(m.recorded) AS entry "
-        f"FROM current_member_snapshots m WHERE {condition}",
+        f"FROM current_member_snapshots m WHERE {of_period.within.of_groups('m.')}",
         places=f"SELECT {key}, member_id, e.entry.topic AS topic, unnest(e.entry.partitions) AS number FROM entries e "
-        f"WHERE {among}",
+        f"WHERE {one_of('e.entry.topic', joined)}",
         topics=f"SELECT {key}, count(DISTINCT topic) AS topics FROM places GROUP BY {key}",
         owners=f"SELECT {key}, number, count(DISTINCT member_id) AS owners, count(DISTINCT topic) AS topics, "
         f"min(topic) AS a, max(topic) AS z FROM places GROUP BY {key}, number",
@@ -450,22 +450,19 @@ def _broken(reader: Reader, of_period: MeasuredStates, joined: Sequence[str]) ->
         "JOIN topics k ON k.cluster_id = o.cluster_id AND k.group_id = o.group_id AND k.snapshot_id = o.snapshot_id "
         "GROUP BY o.cluster_id, o.group_id, o.snapshot_id",
         broken="SELECT s.cluster_id, s.group_id, s.snapshot_id, s.observed_at, s.offset, cast(a.apart AS BIGINT) AS "
-        f"apart FROM ({of_records}) s JOIN apart a ON a.cluster_id = s.cluster_id AND a.group_id = s.group_id "
+        f"apart FROM ({of_period.recorded}) s JOIN apart a ON a.cluster_id = s.cluster_id AND a.group_id = s.group_id "
         f"AND a.snapshot_id = s.snapshot_id WHERE {ASSIGNED} AND a.apart > 0 AND a.a <> a.z ORDER BY s.offset",
     )
-    return records(reader, query, **values, **named)
+    return records(reader, query)
 
 
 def _unequal(reader: Reader, within: Scope, joined: Sequence[str]) -> dict[str, str]:
     """Clusters in which the topics have different partition counts now, with the counts in words."""
-    query, values = listings(within)
-    among, named = one_of("l.topic", "topic", joined)
     rows = records(
         reader,
-        f"SELECT l.cluster_id, l.topic, l.partition_count AS n FROM ({query}) l WHERE {among} "
-        "AND l.valid_until IS NULL AND l.partition_count IS NOT NULL ORDER BY l.cluster_id, l.topic",
-        **values,
-        **named,
+        f"SELECT l.cluster_id, l.topic, l.partition_count AS n FROM ({listings(within)}) l "
+        f"WHERE {one_of('l.topic', joined)} AND l.valid_until IS NULL AND l.partition_count IS NOT NULL "
+        "ORDER BY l.cluster_id, l.topic",
     )
     found: dict[str, dict[str, int]] = {}
     for row in rows:
@@ -486,6 +483,8 @@ SAME = (
 )
 """Verdicts under which the computed target is the recorded one, so that a result's numbers are those of the record."""
 
+PROMISED = f"{one_of('r.verdict', SAME)} AND {one_of('r.assignor', KEEPING)}"
+"""That a result `r` is what was recorded, under an assignor that promises to keep what members have."""
 CERTAIN = "(r.least_moves_certainty = 'exact' OR (r.least_moves_certainty IS NULL AND s.shared_topics IS NOT NULL))"
 """That the least moves of a result `r` of a snapshot `s` are exact. Rows of older schema versions do not say so: of
 these, one subscription for all does."""
@@ -493,34 +492,33 @@ these, one subscription for all does."""
 
 def unbalanced(reader: Reader, of_period: MeasuredStates) -> Iterator[Found]:
     """Find settled records of one subscription in which a member has two or more partitions over another."""
-    among, named = one_of("s.assignor", "assignor", BALANCED)
     uneven = (
         "SELECT s.*, s.most - CASE WHEN s.owners < s.members THEN 0 ELSE s.least END AS amount "
         f"FROM ({of_period.states}) s WHERE {ASSIGNED} AND s.in_period AND s.shared_topics IS NOT NULL "
-        f"AND s.snapshot_kind <> 'rewrite' AND {among} AND s.fewest = s.greatest AND s.greatest = s.total"
+        f"AND s.snapshot_kind <> 'rewrite' AND {one_of('s.assignor', BALANCED)} "
+        "AND s.fewest = s.greatest AND s.greatest = s.total"
     )
     query = f"SELECT u.* FROM ({uneven}) u WHERE u.amount > 1"
-    reached, ids = one_of("v.snapshot_id", "reached", _with_what_they_are_to_have(reader, of_period, (query, named)))
+    reached = one_of("v.snapshot_id", _with_what_they_are_to_have(reader, of_period, query))
     settled = f"SELECT v.* FROM ({query}) v WHERE v.state = 'Stable' OR {reached}"
-    for row in _folded_balance(reader, settled, named | ids):
+    for row in _folded_balance(reader, settled):
         text = f"a member has {row['most']:,} partitions, another {row['most'] - row['amount']:,}"
         yield _found_balance(UNBALANCED, row, text)
 
 
-def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneven: Query) -> list[str]:
+def _with_what_they_are_to_have(reader: Reader, of_period: MeasuredStates, uneven: str) -> list[str]:
     """Return the ids of those of these states, of KIP-848 groups not yet stable, whose members have their targets.
 
     A record that only says that a member reached the epoch changes nothing, so that no state follows.
     """
-    query, values = uneven
-    waiting = f"SELECT w.* FROM ({query}) w WHERE w.group_type = '{CONSUMER}' AND w.state <> 'Stable' "
+    waiting = f"SELECT w.* FROM ({uneven}) w WHERE w.group_type = '{CONSUMER}' AND w.state <> 'Stable' "
     waiting += "AND w.target_epoch = w.number"
     targets = loads(of_period.within, waiting, of=TARGET)
     as_many = (
         f"SELECT b.snapshot_id, b.group_id FROM ({waiting}) b JOIN ({targets}) g ON g.snapshot_id = b.snapshot_id "
         "WHERE g.total = b.total AND g.most = b.most AND g.least = b.least AND g.owners = b.owners ORDER BY 1"
     )
-    rows = records(reader, as_many, **(values | of_period.within.of_groups("m.")[1]))
+    rows = records(reader, as_many)
     columns = "t.snapshot_id, t.recorded, t.target, t.pending_revocation"
     on_the_way = {
         row["snapshot_id"]
@@ -551,51 +549,41 @@ def excess_moves(reader: Reader, results: str) -> Iterator[Found]:
         yield from _excess(reader, some)
 
 
-def results(recorded: Query) -> Query:
+def results(of_records: str) -> str:
     """Select the records that a committed `assign` has computed again; `moved_more` is 1 where one moved too much.
 
     Whether or not that result counts: to rank all results of a large ledger would take its memory. What counts is asked
     for these alone.
     """
-    of_records, values = recorded
-    promised, named = _promised("r.")
     return (
-        f"SELECT r.group_id, r.snapshot_id, max(CASE WHEN r.moves > r.least_moves AND {promised} THEN 1 ELSE 0 END) "
+        f"SELECT r.group_id, r.snapshot_id, max(CASE WHEN r.moves > r.least_moves AND {PROMISED} THEN 1 ELSE 0 END) "
         f"AS moved_more FROM (SELECT t.snapshot_id FROM ({of_records}) t) s "
         "JOIN rebalances r ON r.snapshot_id = s.snapshot_id JOIN current_runs a ON a.attempt_id = r.attempt_id "
-        "WHERE r.scenario = :scenario GROUP BY r.group_id, r.snapshot_id"
-    ), values | named | {"scenario": BASELINE}
-
-
-def _promised(prefix: str) -> Query:
-    """Require that a result is what was recorded, under an assignor that promises to keep what members have."""
-    verdicts, named = one_of(f"{prefix}verdict", "verdict", list(SAME))
-    among, others = one_of(f"{prefix}assignor", "assignor", list(KEEPING))
-    return f"{verdicts} AND {among}", named | others
+        f"WHERE r.scenario = '{BASELINE}' GROUP BY r.group_id, r.snapshot_id"
+    )
 
 
 def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
     """Find excess moves in these snapshots, which are all there are of their groups."""
-    snapshots, ids = one_of("r.snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
-    groups, named = one_of("r.group_id", "group", sorted({row["group_id"] for row in some}))
-    promised, values = _promised("r.")
-    claims, codes = one_of("v.code", "code", [STALE_CLAIM.recorded_as, CLAIM_DIFFERS.recorded_as])
+    snapshots = one_of("r.snapshot_id", [row["snapshot_id"] for row in some])
+    groups = one_of("r.group_id", sorted({row["group_id"] for row in some}))
+    claims = one_of("v.code", [STALE_CLAIM.recorded_as, CLAIM_DIFFERS.recorded_as])
     query = (
         "SELECT r.cluster_id, r.group_id, r.snapshot_id, r.observed_at, s.offset, r.assignor, r.moves AS most, "
         "r.least_moves AS least, r.moves - r.least_moves AS amount FROM current_rebalances r "
         "JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id AND s.group_id = r.group_id "
-        f"AND s.snapshot_id = r.snapshot_id WHERE {groups} AND {snapshots} AND r.scenario = :scenario AND r.round = 1 "
-        f"AND {promised} AND r.moves > r.least_moves AND {CERTAIN} "
+        f"AND s.snapshot_id = r.snapshot_id WHERE {groups} AND {snapshots} AND r.scenario = '{BASELINE}' "
+        f"AND r.round = 1 AND {PROMISED} AND r.moves > r.least_moves AND {CERTAIN} "
         f"AND s.group_type = '{CLASSIC}' AND NOT EXISTS "
         f"(SELECT 1 FROM ({ingest_findings()}) v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
         f"AND v.snapshot_id = r.snapshot_id AND {claims})"
     )
-    for row in _folded_balance(reader, query, values | ids | named | codes | {"scenario": BASELINE}):
+    for row in _folded_balance(reader, query):
         text = f"{row['assignor']} moved {row['most']:,} partitions where {row['least']:,} had to move"
         yield _found_balance(EXCESS_MOVES, row, text)
 
 
-def _folded_balance(reader: Reader, query: str, values: Mapping[str, Value]) -> list[Record]:
+def _folded_balance(reader: Reader, query: str) -> list[Record]:
     """Return a row per group: how many records, from when to when, and the one with the greatest `amount`."""
     group = "PARTITION BY q.cluster_id, q.group_id"
     counted = (
@@ -603,7 +591,7 @@ def _folded_balance(reader: Reader, query: str, values: Mapping[str, Value]) -> 
         f"max(q.observed_at) OVER ({group}) AS last, row_number() OVER ({group} ORDER BY q.amount DESC, q.offset DESC) "
         f"AS place FROM ({query}) q"
     )
-    return records(reader, f"SELECT * FROM ({counted}) c WHERE c.place = 1", **values)
+    return records(reader, f"SELECT * FROM ({counted}) c WHERE c.place = 1")
 
 
 def _found_balance(invariant: Invariant, row: Record, evidence: str) -> Found:

@@ -20,7 +20,6 @@ from groupledger.answers.queries import (
     Reader,
     Record,
     TopicLife,
-    Value,
     gathered,
     held,
     life_at,
@@ -618,11 +617,10 @@ def _epochs(reader: Reader, changes: Iterable[StateChange]) -> dict[tuple[str, i
         before, after = each.before, each.after
         if before is not None and before.log_partition == after.log_partition is not None:
             extents.setdefault((each.cluster, after.log_partition), []).extend((before.offset, after.offset))
-    values: dict[str, Value] = {f"cluster_{number}": cluster for number, (cluster, _) in enumerate(extents)}
     places = " OR ".join(
-        f"(t.cluster_id = :cluster_{number} AND t.log_partition = {partition} "
+        f"({matching('t.', cluster_id=cluster, log_partition=partition)} "
         f"AND t.offset >= {min(offsets)} AND t.offset <= {max(offsets)})"
-        for number, ((_, partition), offsets) in enumerate(extents.items())
+        for (cluster, partition), offsets in extents.items()
     )
     if not places:
         return {}
@@ -632,7 +630,7 @@ def _epochs(reader: Reader, changes: Iterable[StateChange]) -> dict[tuple[str, i
         f"FROM current_log_records t WHERE t.leader_epoch IS NOT NULL AND ({places}) "
         "GROUP BY t.cluster_id, t.log_partition, t.leader_epoch ORDER BY 1, 2, 3"
     )
-    rows = records(reader, query, **values)
+    rows = records(reader, query)
     return gathered(((row["cluster_id"], row["log_partition"]), row) for row in rows)
 
 
@@ -683,8 +681,8 @@ def with_departures(
 
 
 def _members(reader: Reader, group: GroupKey, state: Side) -> dict[str | None, ClassicGroupMember]:
-    condition, values = matching("t.", cluster_id=group[0], group_id=group[1], offset=state.offset)
-    found = records(reader, f"SELECT t.key, t.value FROM current_log_records t WHERE {condition}", **values)
+    condition = matching("t.", cluster_id=group[0], group_id=group[1], offset=state.offset)
+    found = records(reader, f"SELECT t.key, t.value FROM current_log_records t WHERE {condition}")
     for key, value in sorted((row["key"], row["value"]) for row in found if row["key"] and row["value"]):
         try:
             record = decode(key, value).value

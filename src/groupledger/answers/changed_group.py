@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from groupledger.answers.answer_columns import listed
 from groupledger.answers.causes import Side, assigned_by
 from groupledger.answers.explanation import MemberMove
-from groupledger.answers.queries import CLASSIC, CONSUMER, NamedPartition, Reader, Record, matching, one_of, records
+from groupledger.answers.queries import (
+    CLASSIC,
+    CONSUMER,
+    NamedPartition,
+    Reader,
+    Record,
+    literal,
+    matching,
+    one_of,
+    records,
+)
 from groupledger.answers.queries import partitions as named_partitions
 from groupledger.answers.spoken import MOST_NAMED, numbered
 from groupledger.answers.states import Selection, States, cluster_of, select, states
@@ -271,11 +281,11 @@ def _state(
     reader: Reader, cluster: str, group_id: str, generation: int | None, at: datetime | None
 ) -> tuple[Side, States, tuple[str, ...]]:
     """Return the state to compute again: complete, with members, of a group whose assignment is ours to compute."""
-    condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
+    condition = matching("t.", cluster_id=cluster, group_id=group_id)
     if generation is None and at is None:
         every = f"SELECT t.*, max(t.offset) OVER () AS newest_of_group FROM current_group_snapshots t WHERE {condition}"
         which = "t.members > 0 AND t.complete ORDER BY t.offset DESC LIMIT 1"
-        rows = records(reader, f"SELECT t.* FROM ({every}) t WHERE {which}", **values)
+        rows = records(reader, f"SELECT t.* FROM ({every}) t WHERE {which}")
     else:
         rows = [select(reader, group_id, cluster, Selection(generation, at=at))[0]]
         rows = [row for row in rows if row["members"] and row["complete"]]
@@ -287,7 +297,7 @@ def _state(
         expected = f"expected {CLASSIC} or {CONSUMER}"
         raise Fault("NOT_COMPUTED", f"group {group_id!r} is a {rows[0]['group_type']} group; {expected}")
     snapshot_id, offset = rows[0]["snapshot_id"], rows[0]["offset"]
-    known = states(reader, condition, values, [snapshot_id], computed=False)
+    known = states(reader, condition, [snapshot_id])
     older = rows[0].get("newest_of_group", offset) != offset
     note = "the group's newest state has no members, or not all of it is recorded: this is the last one that has them"
     return known.sides[cluster, group_id, snapshot_id], known, (note,) if older else ()
@@ -331,9 +341,9 @@ def _joining(like: list[Record], taken: set[str], number: int) -> list[Record]:
 
 def _with_user_data(reader: Reader, cluster: str, side: Side, members: list[Record]) -> list[Record]:
     """Add what members sent, which a custom assignor may read; new ones send nothing."""
-    condition, values = matching("t.", cluster_id=cluster, snapshot_id=side.snapshot_id)
+    condition = matching("t.", cluster_id=cluster, snapshot_id=side.snapshot_id)
     said = "SELECT t.member_id, t.user_data FROM current_member_snapshots t WHERE t.user_data IS NOT NULL"
-    rows = records(reader, f"{said} AND {condition}", **values)
+    rows = records(reader, f"{said} AND {condition}")
     sent = {row["member_id"]: b64encode(row["user_data"]).decode() for row in rows}
     return [row | {"user_data": sent.get(row["member_id"])} for row in members]
 
@@ -365,10 +375,9 @@ def _replica_racks(
     reader: Reader, cluster: str, side: Side, topics: Mapping[str, _Topic], counts: Mapping[str, int]
 ) -> dict[str, list[list[str | None]]]:
     """Return the racks of replicas by topic, as listed at the time of the state; not of topics that are changed."""
-    among, names = one_of("t.topic", "topic", list(topics))
     said = "SELECT t.topic, t.topic_id, t.partition_count, t.valid_from, t.racks FROM current_topic_snapshots t"
-    where = f"WHERE t.cluster_id = :cluster AND {among} AND t.valid_from <= :moment"
-    rows = records(reader, f"{said} {where}", cluster=cluster, moment=side.at, **names)
+    of_topics = f"{matching('t.', cluster_id=cluster)} AND {one_of('t.topic', topics)}"
+    rows = records(reader, f"{said} WHERE {of_topics} AND t.valid_from <= {literal(side.at)}")
     rows.sort(key=lambda row: change_order(micros(row["valid_from"]), row["topic_id"], row["partition_count"]))
     last = {row["topic"]: row["racks"] for row in rows}
     return {topic: racks for topic, racks in last.items() if racks is not None and len(racks) == counts[topic]}

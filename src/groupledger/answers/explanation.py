@@ -29,11 +29,11 @@ from groupledger.answers.queries import (
     NamedPartition,
     Reader,
     Record,
-    Value,
     exactly,
     from_row,
     group_of,
     held,
+    literal,
     matching,
     one_of,
     partitions,
@@ -181,12 +181,12 @@ def with_states(reader: Reader, group_id: str, cluster: str | None, which: Selec
     """Return the same for any rebalance, and the two states around it."""
     chosen, same_number, others = select(reader, group_id, cluster, which)
     snapshot_id, previous = chosen["snapshot_id"], chosen["before_id"]
-    condition, values = _of_group(chosen)
+    condition = _of_group(chosen)
     ids = [each for each in (snapshot_id, previous) if each is not None]
     results = _results(reader, chosen, ids)
-    known = states(reader, condition, values, ids, computed=False).with_results(results)
+    known = states(reader, condition, ids).with_results(results)
     if previous is not None:  # the causes of the first state need none
-        known = known.with_given(reader, condition, values)
+        known = known.with_given(reader, condition)
     before, after = known.pair(*group_of(chosen), previous, snapshot_id)
     found = from_row(
         Rebalance,
@@ -239,50 +239,48 @@ def _with_absences(reader: Reader, chosen: Record, members: tuple[MemberMove, ..
     """Mark the static members that are away at the end of a state: there are no others of its group behind it."""
     if chosen["group_type"] != CONSUMER or all(each.group_instance_id is None for each in members):
         return members
-    condition, values = _of_group(chosen)
-    later = f"SELECT 1 FROM current_group_snapshots t WHERE {condition} AND t.offset > :offset LIMIT 1"
-    if records(reader, later, **values, offset=chosen["offset"]):
+    later = f"{_of_group(chosen)} AND t.offset > {chosen['offset']}"
+    if records(reader, f"SELECT 1 FROM current_group_snapshots t WHERE {later} LIMIT 1"):
         return members
     known = absences(reader, group_of(chosen), -1)
     return tuple(replace(each, is_away=known.get(each.member_id) is not None) for each in members)
 
 
-def _of_group(chosen: Record, **more: str) -> tuple[str, dict[str, Any]]:
+def _of_group(chosen: Record, **more: str) -> str:
     return matching("t.", cluster_id=chosen["cluster_id"], group_id=chosen["group_id"], **more)
 
 
 def _results(reader: Reader, chosen: Record, snapshot_ids: list[str]) -> list[Record]:
-    condition, values = _of_group(chosen)
-    which, ids = one_of("t.snapshot_id", "snapshot", snapshot_ids)
+    condition = f"{_of_group(chosen)} AND {one_of('t.snapshot_id', snapshot_ids)}"
     columns = ", ".join(f"t.{name}" for name in ("cluster_id", "group_id", "snapshot_id", "round", *Result.__slots__))
-    query = f"SELECT {columns} FROM current_rebalances t WHERE {condition} AND {which} ORDER BY t.scenario, t.round"
-    return records(reader, query, **values, **ids)
+    query = f"SELECT {columns} FROM current_rebalances t WHERE {condition} ORDER BY t.scenario, t.round"
+    return records(reader, query)
 
 
 def _leader_writes(reader: Reader, chosen: Record) -> tuple[str, ...]:
     """Return the client libraries that write the leader's subscription."""
-    condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
+    condition = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
     query = (
         "SELECT m.subscription_version AS version, m.user_data FROM (SELECT * FROM current_group_snapshots t WHERE "
         f"{condition}) s JOIN (SELECT * FROM current_member_snapshots t WHERE {condition}) m ON m.member_id = s.leader"
     )
-    for row in records(reader, query, **values) if chosen["group_type"] == CLASSIC else []:
+    for row in records(reader, query) if chosen["group_type"] == CLASSIC else []:
         return named_writers(libraries(chosen["assignor"], row["version"], row["user_data"]), row["version"])
     return ()
 
 
 def _findings(reader: Reader, chosen: Record) -> tuple[str, ...]:
-    condition, values = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
+    condition = _of_group(chosen, snapshot_id=chosen["snapshot_id"])
     query = f"SELECT DISTINCT t.code, t.evidence FROM current_violations t WHERE {condition} ORDER BY 1, 2"
-    return tuple(f"{row['code']}: {row['evidence']}" for row in records(reader, query, **values))
+    return tuple(f"{row['code']}: {row['evidence']}" for row in records(reader, query))
 
 
 def _end_of_incarnation_before(reader: Reader, chosen: Record) -> int:
-    condition, values = _of_group(chosen)
-    query = f"SELECT max(t.offset) AS last FROM current_group_snapshots t WHERE {condition} "
-    query += "AND t.incarnation < :incarnation"
-    [row] = records(reader, query, **values, incarnation=chosen["incarnation"]) if chosen["incarnation"] > 1 else [{}]
-    return -1 if row.get("last") is None else int(row["last"])
+    if chosen["incarnation"] <= 1:
+        return -1
+    condition = f"{_of_group(chosen)} AND t.incarnation < {chosen['incarnation']}"
+    [row] = records(reader, f"SELECT max(t.offset) AS last FROM current_group_snapshots t WHERE {condition}")
+    return -1 if row["last"] is None else int(row["last"])
 
 
 def _gaps(reader: Reader, chosen: Record, before: Side | None) -> tuple[str, ...]:
@@ -291,21 +289,14 @@ def _gaps(reader: Reader, chosen: Record, before: Side | None) -> tuple[str, ...
     The first snapshot of an incarnation has none before it: they are those behind the incarnation before.
     """
     log = chosen["snapshot_id"].rpartition("/")[0] + "/"
-    values = {
-        "cluster_id": chosen["cluster_id"],
-        "group_id": chosen["group_id"],
-        "since": _end_of_incarnation_before(reader, chosen) if before is None else before.offset,
-        "until": chosen["offset"],
-        "log": log,
-        "length": len(log),
-    }
+    since = _end_of_incarnation_before(reader, chosen) if before is None else before.offset
+    of_log = f"t.group_id = '' AND substr(t.snapshot_id, 1, {len(log)}) = {literal(log)}"
     query = (
-        "SELECT t.kind, t.reason FROM current_coverage t WHERE t.cluster_id = :cluster_id AND t.offset > :since "
-        "AND t.offset <= :until AND (t.group_id = :group_id "
-        "OR (t.group_id = '' AND substr(t.snapshot_id, 1, :length) = :log)) "
-        "ORDER BY t.offset, t.kind, t.reason"
+        f"SELECT t.kind, t.reason FROM current_coverage t WHERE {matching('t.', cluster_id=chosen['cluster_id'])} "
+        f"AND t.offset > {since} AND t.offset <= {chosen['offset']} "
+        f"AND ({matching('t.', group_id=chosen['group_id'])} OR ({of_log})) ORDER BY t.offset, t.kind, t.reason"
     )
-    return tuple(f"{row['kind']}: {row['reason']}" for row in records(reader, query, **values))
+    return tuple(f"{row['kind']}: {row['reason']}" for row in records(reader, query))
 
 
 INVALID = "invalid"
@@ -392,10 +383,10 @@ def explain(
 
 
 def _next(reader: Reader, found: Rebalance, state: Side) -> Neighbour | None:
-    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
+    condition = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     columns = "q.snapshot_id, q.number AS generation, q.observed_at, q.assignor"
-    later = f"SELECT {columns} FROM ({rebalance_states(condition)}) q WHERE q.represents AND q.offset > :offset"
-    rows = records(reader, f"{later} ORDER BY q.offset LIMIT 1", **values, offset=state.offset)
+    later = f"q.represents AND q.offset > {state.offset} ORDER BY q.offset LIMIT 1"
+    rows = records(reader, f"SELECT {columns} FROM ({rebalance_states(condition)}) q WHERE {later}")
     return from_row(Neighbour, rows[0]) if rows else None
 
 
@@ -416,14 +407,11 @@ def _unowned_still(
         reader, found.observed_at, None, found.cluster_id, exactly(found.group_id), limit=len(places)
     )
     since = {(each.topic, each.partition): each.since for each in known_since.partitions}
-    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
-    among, names = one_of("t.topic", "topic", sorted({topic for topic, _ in places}))
+    condition = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     changes = records(
         reader,
         "SELECT t.topic, t.partition, t.at, t.offset, t.to_member_id FROM current_ownership_changes t "
-        f"WHERE {condition} AND {among} ORDER BY t.offset",
-        **values,
-        **names,
+        f"WHERE {condition} AND {one_of('t.topic', sorted({topic for topic, _ in places}))} ORDER BY t.offset",
     )
     for topic, partition in sorted(places):
         of_one = [row for row in changes if (row["topic"], row["partition"]) == (topic, partition)]
@@ -439,18 +427,14 @@ def _rounds(reader: Reader, found: Rebalance, state: Side) -> tuple[int | None, 
         return None, None
     if state.verdict is not None and not state.follow_up:
         return 1, found.generation
-    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
+    condition = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     later = records(
         reader,
         "SELECT t.generation, t.members, r.follow_up FROM current_group_snapshots t "
         "JOIN (SELECT t.snapshot_id, t.follow_up "
-        f"FROM current_rebalances t WHERE {condition} AND t.scenario = :scenario AND t.round = 1) r "
-        f"ON r.snapshot_id = t.snapshot_id WHERE {condition} AND t.incarnation = :incarnation "
-        f"AND t.generation >= :generation AND t.snapshot_kind = '{GENERATION}' ORDER BY t.offset",
-        scenario=BASELINE,
-        incarnation=found.incarnation,
-        generation=found.generation if found.generation is not None else 0,
-        **values,
+        f"FROM current_rebalances t WHERE {condition} AND t.scenario = '{BASELINE}' AND t.round = 1) r "
+        f"ON r.snapshot_id = t.snapshot_id WHERE {condition} AND t.incarnation = {found.incarnation} "
+        f"AND t.generation >= {found.generation or 0} AND t.snapshot_kind = '{GENERATION}' ORDER BY t.offset",
     )
     for number, row in enumerate(later, 1):
         if row["members"] != len(state.members):
@@ -465,7 +449,7 @@ def _unowned(reader: Reader, found: Rebalance, known: States, state: Side) -> It
 
     Not of topics that nobody subscribes to any more, nor those that the topic of this name no longer has.
     """
-    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
+    condition = matching("t.", cluster_id=found.cluster_id, group_id=found.group_id)
     # The log gives topic ids for KIP-848 groups alone: a name made again is another topic there.
     same = "" if found.group_type == CLASSIC else "AND coalesce(n.topic_id = c.topic_id, true) "
     query = steps(
@@ -474,10 +458,10 @@ def _unowned(reader: Reader, found: Rebalance, known: States, state: Side) -> It
         beside="SELECT c.topic, c.topic_id, c.partition, c.at, c.to_member_id, n.at AS other, n.to_member_id AS "
         "other_member, n.offset AS other_offset, c.offset FROM changes c LEFT JOIN changes n "
         f"ON n.topic = c.topic AND n.partition = c.partition AND n.offset <> c.offset {same}"
-        "WHERE c.snapshot_id = :snapshot_id AND (c.from_member_id IS NULL OR c.to_member_id IS NULL) "
-        "ORDER BY c.topic, c.partition, c.topic_id, n.offset",
+        f"WHERE {matching('c.', snapshot_id=found.snapshot_id)} "
+        "AND (c.from_member_id IS NULL OR c.to_member_id IS NULL) ORDER BY c.topic, c.partition, c.topic_id, n.offset",
     )
-    rows = records(reader, query, snapshot_id=found.snapshot_id, **values)
+    rows = records(reader, query)
     owned = {place for row in state.members for place in held(row)}
     assigned = assigned_ids(state)  # of topics that members are to have: what they lost of others is no one's to have
     by_name = assigned is None
@@ -570,30 +554,29 @@ def difference(
     the second state comes before the first.
     """
     cluster = cluster_of(reader, group_id, cluster)
-    condition, values = matching("t.", cluster_id=cluster, group_id=group_id)
+    condition = matching("t.", cluster_id=cluster, group_id=group_id)
     one, other = (_state(reader, cluster, group_id, each) for each in (begin, end))
     if other["offset"] < one["offset"]:
         text = f"{_named(other)} comes before {_named(one)}: expected --from before --to"
         raise Fault("BAD_PERIOD", text)
-    found = states(reader, condition, values, [one["snapshot_id"], other["snapshot_id"]], computed=False)
-    found = found.with_given(reader, condition, values)
+    found = states(reader, condition, [one["snapshot_id"], other["snapshot_id"]]).with_given(reader, condition)
     before, after = found.pair(cluster, group_id, one["snapshot_id"], other["snapshot_id"])
     assert before is not None
-    between = f"SELECT count(*) AS n FROM current_group_snapshots t WHERE {condition} "
-    between += "AND t.offset > :after AND t.offset <= :until"
+    between = f"{condition} AND t.offset > {one['offset']} AND t.offset <= {other['offset']}"
+    [counted] = records(reader, f"SELECT count(*) AS n FROM current_group_snapshots t WHERE {between}")
     return GroupDifference(
         cluster_id=cluster,
         group_id=group_id,
         group_type=after.group_type,
         before=_compared(found, cluster, before, one),
         after=_compared(found, cluster, after, other),
-        records=records(reader, between, after=one["offset"], until=other["offset"], **values)[0]["n"],
+        records=counted["n"],
         changes=tuple(
             each for each in found.causes(cluster, group_id, before, after) if each.kind not in OF_NEIGHBOURS
         ),
         members=moves(before.members, after.members),
         moved=tuple(moved(before.members, after.members)),
-        notes=(*_notes(one, other, before, after), *_withheld(reader, condition, values, (before, after))),
+        notes=(*_notes(one, other, before, after), *_withheld(reader, condition, (before, after))),
     )
 
 
@@ -616,8 +599,8 @@ def scenario_difference(
             require_scenario(reader, name)
             have = f"it has: {', '.join(sorted(results)) or 'none'}"
             raise Fault("NO_RESULT", f"{found.title} has no result of the scenario {name!r}; {have}")
-    condition, values = matching("t.", cluster_id=found.cluster_id, group_id=group_id, snapshot_id=found.snapshot_id)
-    one, other = (_given(reader, condition, values, name) for name in scenarios)
+    condition = matching("t.", cluster_id=found.cluster_id, group_id=group_id, snapshot_id=found.snapshot_id)
+    one, other = (_given(reader, condition, name) for name in scenarios)
     return ScenarioDifference(
         cluster_id=found.cluster_id,
         group_id=group_id,
@@ -664,11 +647,12 @@ def _notes(one: Record, other: Record, before: Side, after: Side) -> Iterator[st
             yield f"{side.snapshot_id} is incomplete: the log was cut there"
 
 
-def _withheld(reader: Reader, condition: str, values: Mapping[str, Value], sides: tuple[Side, Side]) -> Iterator[str]:
+def _withheld(reader: Reader, condition: str, sides: tuple[Side, Side]) -> Iterator[str]:
     """Say what a cooperative leader gave no member, since one of them had it when it joined."""
     for side in sides:
-        query = f"SELECT t.claimed FROM current_member_snapshots t WHERE {condition} AND t.snapshot_id = :snapshot_id"
-        rows = records(reader, query, **values, snapshot_id=side.snapshot_id) if side.is_cooperative else []
+        of_state = f"{condition} AND {matching('t.', snapshot_id=side.snapshot_id)}"
+        query = f"SELECT t.claimed FROM current_member_snapshots t WHERE {of_state}"
+        rows = records(reader, query) if side.is_cooperative else []
         claimed = {place for row in rows for place in partitions(row["claimed"])}
         waiting = sorted(claimed - {place for row in side.members for place in held(row)})
         if waiting:
@@ -683,12 +667,13 @@ def _named(row: Record) -> str:
     return f"{counted} {row['number']} ({iso(row['observed_at'])})"
 
 
-def _given(reader: Reader, condition: str, values: Mapping[str, Value], scenario: str) -> Sequence[Mapping[str, Any]]:
+def _given(reader: Reader, condition: str, scenario: str) -> Sequence[Mapping[str, Any]]:
     """Return what each member has in the end under a scenario, as rows of members."""
     query = (
         "SELECT a.member_id, a.target AS recorded, m.client_id, m.group_instance_id "
-        f"FROM (SELECT t.* FROM current_assignments t WHERE {condition} AND t.scenario = :scenario AND t.round = 1) a "
+        "FROM (SELECT t.* FROM current_assignments t "
+        f"WHERE {condition} AND {matching('t.', scenario=scenario)} AND t.round = 1) a "
         f"LEFT JOIN (SELECT t.* FROM current_member_snapshots t WHERE {condition}) m ON m.member_id = a.member_id "
         "ORDER BY a.member_order"
     )
-    return records(reader, query, scenario=scenario, **values)
+    return records(reader, query)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from groupledger.answers.audit import Found, audit
-from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, newest, records
+from groupledger.answers.queries import GroupKey, Reader, Record, group_of, literal, newest, records
 from groupledger.answers.scope import RequestedScope, Scope, known, recorded_spans, scope
 from groupledger.answers.storms import counted_rebalances, rebalances_compared
 from groupledger.answers.unowned import unowned_partitions
@@ -79,12 +79,11 @@ def _clusters(reader: Reader, cluster: str | None) -> Iterator[ClusterGauges]:
 
 
 def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
-    condition, values = within.where("t.", "at")
-    changes = f"SELECT t.* FROM current_ownership_changes t WHERE {condition} AND t.to_member_id IS NOT NULL"
-    rebalances, given = _summed(reader, counted_rebalances(within)), _summed(reader, (changes, values))
-    compared, of_compared = rebalances_compared(within)
-    certain = f"SELECT r.* FROM ({compared}) r WHERE r.certain = 1"
-    moves = _summed(reader, (certain, of_compared), "moves", "least_moves")  # of those that stickiness sums
+    condition = f"{within.where('t.', 'at')} AND t.to_member_id IS NOT NULL"
+    changes = f"SELECT t.* FROM current_ownership_changes t WHERE {condition}"
+    rebalances, given = _summed(reader, counted_rebalances(within)), _summed(reader, changes)
+    certain = f"SELECT r.* FROM ({rebalances_compared(within)}) r WHERE r.certain = 1"
+    moves = _summed(reader, certain, "moves", "least_moves")  # of those that stickiness sums
     unowned = _unowned(reader, within)
     nothing, found = {"n": 0, "moves": None, "least_moves": None}, []
     for key, (members, consumes) in _members(reader, within).items():
@@ -101,18 +100,17 @@ def _members(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, bool]]:
 
     What members of another protocol, such as Connect's, are assigned is not known, nor what they lack.
     """
-    condition, values = within.of_groups("t.")
     columns = "t.cluster_id, t.group_id, t.members, t.protocol_type"
-    last = newest(f"{condition} AND t.observed_at <= :end", columns)
-    rows = records(reader, f"{last} ORDER BY 1, 2, 3", end=within.end, **values)
+    last = newest(f"{within.of_groups('t.')} AND t.observed_at <= {literal(within.end)}", columns)
+    rows = records(reader, f"{last} ORDER BY 1, 2, 3")
     return {group_of(row): (row["members"], row["protocol_type"] in CONSUMERS) for row in rows}
 
 
-def _summed(reader: Reader, rows: Query, *names: str) -> dict[GroupKey, Record]:
+def _summed(reader: Reader, rows: str, *names: str) -> dict[GroupKey, Record]:
     """Count the rows of each group, `n`, and sum these columns of them."""
     sums = "".join(f", cast(sum(t.{name}) AS BIGINT) AS {name}" for name in names)
-    query = f"SELECT t.cluster_id, t.group_id, count(*) AS n{sums} FROM ({rows[0]}) t GROUP BY t.cluster_id, t.group_id"
-    return {group_of(row): row for row in records(reader, query, **rows[1])}
+    query = f"SELECT t.cluster_id, t.group_id, count(*) AS n{sums} FROM ({rows}) t GROUP BY t.cluster_id, t.group_id"
+    return {group_of(row): row for row in records(reader, query)}
 
 
 def _unowned(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int | None, datetime | None, float | None]]:

@@ -15,6 +15,7 @@ from groupledger.answers.queries import (
     NamedPartition,
     Reader,
     from_row,
+    literal,
     newest,
     one_of,
     records,
@@ -54,36 +55,32 @@ class Size:
 
 def group_owners(reader: Reader, of_group: Scope, most_partitions: int, most_changes: int) -> GroupOwners:
     """Return owners from the beginning of the record to the end of the period, if there are not too many."""
-    condition, values = of_group.of_groups("t.")
+    condition = of_group.of_groups("t.")
     if of_group.until is not None:
-        condition, values = f"{condition} AND t.at < :until", values | {"until": of_group.until}
+        condition += f" AND t.at < {literal(of_group.until)}"
     condition += " AND (t.topic IS NOT NULL OR t.topic_id IS NOT NULL)"
     changes = f"FROM current_ownership_changes t WHERE {condition}"
     places = f"SELECT {PLACE} AS topic, t.partition, count(*) AS n {changes} GROUP BY {PLACE}, t.partition"
-    [counted] = records(
-        reader, f"SELECT count(*) AS places, coalesce(sum(p.n), 0) AS changes FROM ({places}) p", **values
-    )
+    [counted] = records(reader, f"SELECT count(*) AS places, coalesce(sum(p.n), 0) AS changes FROM ({places}) p")
     if counted["places"] > most_partitions or counted["changes"] > most_changes:
         return GroupOwners(counted["places"], int(counted["changes"]), None, {})
-    owners = owners_of(reader, (of_group.cluster or "", of_group.group or ""), condition, values)
+    owners = owners_of(reader, (of_group.cluster or "", of_group.group or ""), condition)
     names = _names(reader, of_group)
     return GroupOwners(counted["places"], int(counted["changes"]), dict(owners), names)
 
 
 def _names(reader: Reader, of_group: Scope) -> dict[str, str]:
-    condition, values = of_group.of_groups("t.")
     query = (
         "SELECT DISTINCT t.member_id, t.group_instance_id FROM current_member_snapshots t "
-        f"WHERE {condition} AND t.group_instance_id IS NOT NULL ORDER BY 1, 2"
+        f"WHERE {of_group.of_groups('t.')} AND t.group_instance_id IS NOT NULL ORDER BY 1, 2"
     )
-    return {row["member_id"]: row["group_instance_id"] for row in records(reader, query, **values)}
+    return {row["member_id"]: row["group_instance_id"] for row in records(reader, query)}
 
 
 def sizes(reader: Reader, of_group: Scope, limit: int) -> tuple[tuple[Size, ...], int]:
     """Return the last records of the period in order, and how many there are."""
-    of_records, values = recorded(of_group)
     last = (
-        f"SELECT r.*, count(*) OVER () AS records FROM ({of_records}) r "
+        f"SELECT r.*, count(*) OVER () AS records FROM ({recorded(of_group)}) r "
         f"ORDER BY r.offset DESC, r.snapshot_id DESC LIMIT {limit}"
     )
     rows = records(
@@ -92,7 +89,6 @@ def sizes(reader: Reader, of_group: Scope, limit: int) -> tuple[tuple[Size, ...]
         "most, CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE coalesce(l.least, 0) END AS least "
         f"FROM ({last}) s LEFT JOIN ({loads(of_group, last)}) l ON l.snapshot_id = s.snapshot_id "
         "ORDER BY s.offset, s.snapshot_id",
-        **values,
     )
     return tuple(from_row(Size, row) for row in rows), rows[0]["records"] if rows else 0
 
@@ -127,14 +123,12 @@ def unit_of(period: timedelta) -> str:
 
 def rebalances_over_time(reader: Reader, within: Scope, groups: Sequence[GroupKey], unit: str) -> tuple[Counted, ...]:
     """Count the rebalances of these groups; `what` is cluster and group."""
-    of_period, values = counted_rebalances(within)
-    which, named = one_of("p.group_id", "among", sorted({group for _, group in groups}))
+    which = one_of("p.group_id", sorted({group for _, group in groups}))
     at = f"date_trunc('{unit}', p.observed_at)"
     rows = records(
         reader,
-        f"SELECT p.cluster_id, p.group_id, {at} AS at, count(*) AS n FROM ({of_period}) p WHERE {which} "
-        f"GROUP BY p.cluster_id, p.group_id, {at} ORDER BY 1, 2, 3",
-        **(values | named),
+        f"SELECT p.cluster_id, p.group_id, {at} AS at, count(*) AS n FROM ({counted_rebalances(within)}) p "
+        f"WHERE {which} GROUP BY p.cluster_id, p.group_id, {at} ORDER BY 1, 2, 3",
     )
     wanted = set(groups)
     of_rows = (Counted((row["cluster_id"], row["group_id"]), row["at"], row["n"]) for row in rows)
@@ -143,15 +137,13 @@ def rebalances_over_time(reader: Reader, within: Scope, groups: Sequence[GroupKe
 
 def hand_overs(reader: Reader, of_group: Scope, unit: str, block: int) -> tuple[Counted, ...]:
     """Count how often partitions were taken from a member; `what` is the topic and the first of `block` partitions."""
-    condition, values = of_group.where("t.", "at")
     number = f"t.partition - t.partition % {block}"
     at = f"date_trunc('{unit}', t.at)"
     rows = records(
         reader,
         f"SELECT {PLACE} AS topic, {number} AS number, {at} AS moment, count(*) AS n "
-        f"FROM current_ownership_changes t WHERE {condition} AND t.from_member_id IS NOT NULL "
+        f"FROM current_ownership_changes t WHERE {of_group.where('t.', 'at')} AND t.from_member_id IS NOT NULL "
         f"GROUP BY {PLACE}, {number}, {at} ORDER BY 1, 2, 3",
-        **values,
     )
     return tuple(Counted((row["topic"], str(row["number"])), row["moment"], row["n"]) for row in rows)
 
@@ -191,15 +183,14 @@ class GroupLine:
 
 def overview(reader: Reader, within: Scope) -> tuple[GroupLine, ...]:
     """Return all groups, those with most records first."""
-    condition, values = within.where("t.")
     counted = ", count(*) AS records, min(t.observed_at) AS first, max(t.observed_at) AS last"
     query = steps(
         lasts=newest(
-            condition,
+            within.where("t."),
             f"n.*, t.group_type, {NUMBER} AS number, t.assignor, t.state, t.members, "
             "row_number() OVER (PARTITION BY n.cluster_id, n.group_id ORDER BY t.snapshot_id DESC) AS place",
             counted,
         ),
         lines="SELECT l.* FROM lasts l WHERE l.place = 1 ORDER BY l.records DESC, l.cluster_id, l.group_id",
     )
-    return tuple(from_row(GroupLine, row) for row in records(reader, query, **values))
+    return tuple(from_row(GroupLine, row) for row in records(reader, query))

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, listed, shown
 from groupledger.answers.causes import CauseKind
-from groupledger.answers.queries import GroupKey, Query, Reader, Record, gathered, group_of, one_of, records, steps
+from groupledger.answers.queries import GroupKey, Reader, Record, gathered, group_of, one_of, records, steps
 from groupledger.answers.scope import Ranking, RequestedScope, Scope, limits, scope
 from groupledger.answers.states import recorded, recorded_states
 from groupledger.core.text import length, stretch
@@ -205,19 +205,18 @@ def _rows(reader: Reader, within: Scope) -> list[Record]:
     `came`: not in the one before; `went`: not in the next, which is `next_id`. `alike`: the most members of one state
     with this client id.
     """
-    query, values = recorded_states(within)
-    condition, _ = within.of_groups("m.")
     of_one = "OVER (PARTITION BY s.cluster_id, s.group_id, s.incarnation ORDER BY s.offset)"
     of_member = "OVER (PARTITION BY p.cluster_id, p.group_id, p.incarnation, m.member_id ORDER BY p.place)"
     changes = steps(
         placed="SELECT s.cluster_id, s.group_id, s.incarnation, s.snapshot_id, s.offset, s.observed_at, "
         f"row_number() {of_one} AS place, lead(s.snapshot_id) {of_one} AS next_id, "
-        f"lead(s.offset) {of_one} AS next_offset, lead(s.observed_at) {of_one} AS next_at FROM ({query}) s",
+        f"lead(s.offset) {of_one} AS next_offset, lead(s.observed_at) {of_one} AS next_at "
+        f"FROM ({recorded_states(within)}) s",
         beside="SELECT p.*, m.member_id, m.group_instance_id, m.client_id, m.host, m.member_order, "
         f"lag(p.place) {of_member} AS before, lead(p.place) {of_member} AS after, "
         "count(*) OVER (PARTITION BY p.cluster_id, p.group_id, p.snapshot_id, m.client_id) AS at_once "
         "FROM placed p JOIN current_member_snapshots m ON p.cluster_id = m.cluster_id "
-        f"AND p.group_id = m.group_id AND p.snapshot_id = m.snapshot_id WHERE {condition}",
+        f"AND p.group_id = m.group_id AND p.snapshot_id = m.snapshot_id WHERE {within.of_groups('m.')}",
         counted="SELECT b.*, max(b.at_once) OVER (PARTITION BY b.cluster_id, b.group_id, b.client_id) AS alike, "
         "b.place > 1 AND (b.before IS NULL OR b.before < b.place - 1) AS came, "
         "b.next_id IS NOT NULL AND (b.after IS NULL OR b.after > b.place + 1) AS went FROM beside b",
@@ -225,7 +224,7 @@ def _rows(reader: Reader, within: Scope) -> list[Record]:
         "t.next_at, t.member_id, t.group_instance_id, t.client_id, t.host, t.member_order, t.alike, t.came, t.went "
         "FROM counted t WHERE t.came OR t.went ORDER BY t.cluster_id, t.group_id",
     )
-    return records(reader, changes, **values)
+    return records(reader, changes)
 
 
 # Static members: who took over which `group.instance.id`, and where two processes seem to share one.
@@ -257,10 +256,8 @@ class Takeover:
     together: bool
 
 
-def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, ...]:
+def takeovers(reader: Reader, within: Scope, of_records: str) -> tuple[Takeover, ...]:
     """Return all in these states, the records of the period, in order of cluster, group, instance id and offset."""
-    of_records, values = states
-    condition, names = within.of_groups("m.")
     of_one = "m.cluster_id, m.group_id, m.incarnation, m.group_instance_id"
     window = f"OVER (PARTITION BY {of_one} ORDER BY m.offset, m.member_order)"
     before = ", ".join(
@@ -271,7 +268,7 @@ def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, .
         "m.snapshot_id, m.member_order, s.observed_at, s.incarnation "
         f"FROM ({of_records}) s JOIN current_member_snapshots m ON s.cluster_id = m.cluster_id "
         "AND s.group_id = m.group_id AND s.snapshot_id = m.snapshot_id "
-        f"WHERE {condition} AND m.group_instance_id IS NOT NULL",
+        f"WHERE {within.of_groups('m.')} AND m.group_instance_id IS NOT NULL",
         beside=f"SELECT m.*, {before} FROM static m",
         taken_over="SELECT * FROM beside t WHERE t.member_id_before IS NOT NULL AND t.member_id_before <> t.member_id "
         "ORDER BY t.cluster_id, t.group_id, t.group_instance_id, t.offset, t.member_order",
@@ -284,7 +281,7 @@ def takeovers(reader: Reader, within: Scope, states: Query) -> tuple[Takeover, .
             (row["client_id"], row["host"]),
             row["snapshot_id"] == row["snapshot_id_before"],
         )
-        for row in records(reader, query, **(values | names))
+        for row in records(reader, query)
     )
 
 
@@ -386,19 +383,18 @@ def _heirs(reader: Reader, within: Scope, found: Sequence[Takeover]) -> dict[tup
     """Count, by cluster, group, old member id and new one, the partitions of the old one that a third member got."""
     if not found:
         return {}
-    condition, values = within.where("t.", "at")
     place = "t.cluster_id, t.group_id, t.incarnation, t.topic_id, t.topic, t.partition"
-    among, ids = one_of("h.from_member_id", "member", sorted({each.from_member_id for each in found}))
+    among = one_of("h.from_member_id", sorted({each.from_member_id for each in found}))
     query = steps(
         changes="SELECT t.cluster_id, t.group_id, t.from_member_id, coalesce(t.to_member_id, "
         f"lead(t.to_member_id) OVER (PARTITION BY {place} ORDER BY t.offset)) AS heir "
-        f"FROM current_ownership_changes t WHERE {condition}",
+        f"FROM current_ownership_changes t WHERE {within.where('t.', 'at')}",
         inherited="SELECT h.cluster_id, h.group_id, h.from_member_id, h.heir, count(*) AS n FROM changes h "
         f"WHERE {among} AND h.heir IS NOT NULL GROUP BY h.cluster_id, h.group_id, h.from_member_id, h.heir",
     )
     successors = {(each.cluster_id, each.group_id, each.from_member_id): each.to_member_id for each in found}
     counted = Counter[tuple[str, str, str, str]]()
-    for row in records(reader, query, **values, **ids):
+    for row in records(reader, query):
         old = (*group_of(row), row["from_member_id"])
         if old in successors and row["heir"] != successors[old]:
             counted[*old, successors[old]] += row["n"]
@@ -406,8 +402,7 @@ def _heirs(reader: Reader, within: Scope, found: Sequence[Takeover]) -> dict[tup
 
 
 def _why_no_takeover(reader: Reader, within: Scope) -> str:
-    condition, values = within.of_groups("t.")
-    query = f"SELECT 1 AS found FROM current_member_snapshots t WHERE {condition} AND t.group_instance_id IS NOT NULL"
-    if records(reader, f"{query} LIMIT 1", **values):
+    condition = f"{within.of_groups('t.')} AND t.group_instance_id IS NOT NULL"
+    if records(reader, f"SELECT 1 AS found FROM current_member_snapshots t WHERE {condition} LIMIT 1"):
         return "no static member was taken over in this period: each kept its member id"
     return "no member of these groups has a group.instance.id"

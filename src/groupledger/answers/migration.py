@@ -15,10 +15,10 @@ from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
     GroupKey,
-    Query,
     Reader,
     Record,
     group_of,
+    literal,
     matching,
     one_of,
     records,
@@ -197,8 +197,8 @@ def _change(
 
 def _unowned(reader: Reader, group: GroupKey, begin: datetime) -> list[_Stretch]:
     """Return stretches from then on in which a partition that had an owner had none; None: to the end of the record."""
-    condition, values = matching("t.", cluster_id=group[0], group_id=group[1])
-    owners = owners_of(reader, group, f"{condition} AND t.at >= :begin", values | {"begin": begin})
+    condition = matching("t.", cluster_id=group[0], group_id=group[1])
+    owners = owners_of(reader, group, f"{condition} AND t.at >= {literal(begin)}")
     spans = (span for _, of_one in owners for span in of_one)
     return [(span.since, span.until) for span in spans if span.member_id is None and span.since is not None]
 
@@ -321,11 +321,9 @@ def changing(reader: Reader, within: Scope) -> Iterator[tuple[GroupKey, list[Rec
 
     `kind` is what the members of a state are, null if no record shows it. The last state before the period is included.
     """
-    query, values = recorded_states(within)
-    condition, _ = within.of_groups("m.")
+    query = recorded_states(within)
     kinds = f"s.group_type IN ('{CLASSIC}', '{CONSUMER}') AND s.snapshot_kind <> 'rewrite'"
     of_member = "PARTITION BY s.cluster_id, s.group_id, s.incarnation, m.member_id ORDER BY s.offset"
-    of_kinds, named = _of_kinds(query, kinds)
     of_group = "OVER (PARTITION BY t.cluster_id, t.group_id)"
     bounds = ", ".join(
         f"{of}(t.{name}) {of_group} AS {of}_{name}" for name in ("by_whom", "kind") for of in ("min", "max")
@@ -335,26 +333,25 @@ def changing(reader: Reader, within: Scope) -> Iterator[tuple[GroupKey, list[Rec
         "CASE WHEN cardinality(m.claimed) > 0 THEN 1 ELSE 0 END AS claims, "
         f"CASE WHEN lag(cardinality(m.recorded)) OVER ({of_member}) > 0 THEN 1 ELSE 0 END AS had "
         f"FROM ({query}) s JOIN current_member_snapshots m ON s.cluster_id = m.cluster_id "
-        f"AND s.group_id = m.group_id AND s.snapshot_id = m.snapshot_id WHERE {condition} AND {kinds}",
+        f"AND s.group_id = m.group_id AND s.snapshot_id = m.snapshot_id WHERE {within.of_groups('m.')} AND {kinds}",
         counted="SELECT c.snapshot_id, sum(c.had) AS staying, sum(c.had * c.claims) AS keeping, sum(c.classic) AS "
         "classic FROM claimed c GROUP BY c.snapshot_id",
-        of_kinds=of_kinds,
+        of_kinds=_of_kinds(query, kinds),
         bounded=f"SELECT t.*, {bounds} FROM of_kinds t",
         changing="SELECT q.* FROM bounded q WHERE q.min_by_whom <> q.max_by_whom OR q.min_kind <> q.max_kind "
         "OR q.max_kind LIKE '% and %' ORDER BY q.cluster_id, q.group_id, q.offset, q.snapshot_id",
     )
-    for group, some in groupby(records(reader, changes, **(values | named)), group_of):
+    for group, some in groupby(records(reader, changes), group_of):
         yield group, list(some)
 
 
-def _of_kinds(query: str, kinds: str) -> Query:
+def _of_kinds(query: str, kinds: str) -> str:
     """Select the states with `by_whom` they are assigned, null where they have no members, and the `kind` of these."""
-    remembering, named = one_of("s.assignor", "remembering", sorted(REMEMBERING))
     kind = (
         f"CASE WHEN s.group_type = '{CONSUMER}' AND n.classic > 0 THEN '{MemberKind.BOTH_TYPES}' "
         f"WHEN s.group_type = '{CONSUMER}' AND s.members > 0 THEN '{MemberKind.KIP_848}' "
         f"WHEN coalesce(n.staying, 0) = 0 THEN NULL "
-        f"WHEN n.keeping = 0 OR {remembering} THEN '{MemberKind.EAGER}' "
+        f"WHEN n.keeping = 0 OR {one_of('s.assignor', sorted(REMEMBERING))} THEN '{MemberKind.EAGER}' "
         f"WHEN n.keeping < n.staying THEN '{MemberKind.BOTH_CLASSIC}' ELSE '{MemberKind.COOPERATIVE}' END"
     )
     columns = (
@@ -366,4 +363,4 @@ def _of_kinds(query: str, kinds: str) -> Query:
     return (
         f"SELECT {columns}, {by_whom}, {kind} AS kind "
         f"FROM ({query}) s LEFT JOIN counted n ON n.snapshot_id = s.snapshot_id WHERE {kinds}"
-    ), named
+    )

@@ -7,7 +7,7 @@ are ordered by offset, never by clock; the clock only says which of them came be
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -25,12 +25,12 @@ from groupledger.answers.queries import (
     Reader,
     Record,
     TopicLife,
-    Value,
     from_row,
     gathered,
     group_of,
     is_pattern,
     life_at,
+    literal,
     matching,
     of_each,
     of_groups,
@@ -232,15 +232,15 @@ class _Group:
 
 
 def _groups(reader: Reader, groups: set[GroupKey], at: datetime) -> dict[GroupKey, _Group]:
-    among, values = one_of("t.group_id", "group", sorted({group for _, group in groups}))
+    among, moment = one_of("t.group_id", sorted({group for _, group in groups})), literal(at)
     query = (
-        "SELECT t.cluster_id, t.group_id, max(CASE WHEN t.observed_at <= :moment THEN t.offset END) AS last, "
-        "max(CASE WHEN t.observed_at <= :moment AND (t.complete OR t.members = 0) THEN t.offset END) AS complete, "
+        f"SELECT t.cluster_id, t.group_id, max(CASE WHEN t.observed_at <= {moment} THEN t.offset END) AS last, "
+        f"max(CASE WHEN t.observed_at <= {moment} AND (t.complete OR t.members = 0) THEN t.offset END) AS complete, "
         f"max(CASE WHEN t.group_type = '{SHARE}' THEN 1 ELSE 0 END) = 1 AS share, "
         f"max(CASE WHEN t.group_type = '{CONSUMER}' THEN 1 ELSE 0 END) = 1 AS consumer FROM current_group_snapshots t "
         f"WHERE {among} GROUP BY t.cluster_id, t.group_id"
     )
-    return {group_of(row): from_row(_Group, row) for row in records(reader, query, moment=at, **values)}
+    return {group_of(row): from_row(_Group, row) for row in records(reader, query)}
 
 
 def _each_owner(asked: Changes, changes: dict[Holder, Sides], groups: dict[GroupKey, _Group]) -> dict[Holder, Sides]:
@@ -249,9 +249,9 @@ def _each_owner(asked: Changes, changes: dict[Holder, Sides], groups: dict[Group
     shared |= {holder[:2] for holder, sides in changes.items() if sides.several}
     if not shared:
         return changes
-    of_shared, values = one_of("x.group_id", "shared", sorted({group for _, group in shared}))
+    of_shared = one_of("x.group_id", sorted({group for _, group in shared}))
     members = ("x.from_member_id", "x.to_member_id")
-    owners = asked.around(*((member, f"{of_shared} AND {member} IS NOT NULL") for member in members), **values)
+    owners = asked.around(*((member, f"{of_shared} AND {member} IS NOT NULL") for member in members))
     had = {holder: sides for holder, sides in owners.items() if holder[:2] in shared and sides.owner == holder[3]}
     replaced = {holder[:3] for holder in had}
     return {holder: sides for holder, sides in changes.items() if holder[:3] not in replaced} | had
@@ -358,17 +358,12 @@ def _holding_notes(holdings: tuple[Holding, ...], groups: dict[GroupKey, _Group]
 def _gaps(reader: Reader, holdings: tuple[Holding, ...]) -> list[Record]:
     """Return the gaps between the change before the moment and the one after it: they may hide another."""
     conditions = ["false"]
-    values: dict[str, Value] = {}
-    for number, holding in enumerate(holdings):
-        values |= {f"cluster_{number}": holding.cluster_id, f"group_{number}": holding.group_id}
-        values |= {f"since_{number}": holding.last.offset if holding.last else -1}
-        here = f"t.cluster_id = :cluster_{number} AND t.group_id = :group_{number} AND t.offset > :since_{number}"
-        if holding.next is not None:
-            values |= {f"until_{number}": holding.next.offset}
-            here += f" AND t.offset <= :until_{number}"
-        conditions.append(f"({here})")
+    for holding in holdings:
+        here = matching("t.", cluster_id=holding.cluster_id, group_id=holding.group_id)
+        here += f" AND t.offset > {holding.last.offset if holding.last else -1}"
+        conditions.append(f"({here}{f' AND t.offset <= {holding.next.offset}' if holding.next else ''})")
     query = f"SELECT t.group_id, t.kind, t.reason FROM current_coverage t WHERE {' OR '.join(conditions)}"
-    return records(reader, f"{query} ORDER BY t.cluster_id, t.group_id, t.offset, t.kind, t.reason", **values)
+    return records(reader, f"{query} ORDER BY t.cluster_id, t.group_id, t.offset, t.kind, t.reason")
 
 
 # The changes of one partition, and of which of the topics that had its name in turn each is.
@@ -410,39 +405,37 @@ def changes_of(
     `life` is null where the log gives no id and the name stood for several topics (`is_by_name`): see `life_of`.
     """
     known = [life for life in lives if life.topic_id is not None]
-    by_id, ids = one_of("t.topic_id", "id", sorted({str(life.topic_id) for life in known}))
-    condition, values = of_groups("t.", cluster, group)
-    values |= ids | {"topic": topic, "partition": partition, "moment": at}
+    by_id = one_of("t.topic_id", sorted({str(life.topic_id) for life in known}))
+    condition = of_groups("t.", cluster, group)
     cases, reused = [], []
-    for number, (name, of_cluster) in enumerate(groupby(known, attrgetter("cluster_id"))):
-        own = sorted({str(life.topic_id) for life in of_cluster})
-        values |= {f"cluster_{number}": name}
+    for name, of_cluster in groupby(known, attrgetter("cluster_id")):
+        own, here = sorted({str(life.topic_id) for life in of_cluster}), matching("t.", cluster_id=name)
         if len(own) == 1:
-            cases.append(f"WHEN t.cluster_id = :cluster_{number} THEN coalesce(t.topic_id, :life_{number})")
-            values |= {f"life_{number}": own[0]}
+            cases.append(f"WHEN {here} THEN coalesce(t.topic_id, {literal(own[0])})")
         else:
-            reused.append(f"t.cluster_id = :cluster_{number}")
+            reused.append(here)
     by_name, join = "false", ""
     if reused:
-        by_name, join = "(k.group_id IS NOT NULL)", _by_name(f"({' OR '.join(reused)}) AND {condition}")
+        by_name = "(k.group_id IS NOT NULL)"
+        join = _by_name(literal(topic), f"({' OR '.join(reused)}) AND {condition}")
         cases.insert(0, f"WHEN {by_name} THEN NULL")
     identity = f"CASE {' '.join(cases)} ELSE t.topic_id END" if cases else "t.topic_id"
     columns = "t.cluster_id, t.group_id, t.from_member_id, t.to_member_id, t.at, t.held_since, t.snapshot_id, t.offset"
     query = (
         f"SELECT {columns}, {identity} AS life, {by_name} AS is_by_name, "
-        f"CASE WHEN t.at <= :moment THEN '{BEFORE}' ELSE '{AFTER}' END AS side "
-        f"FROM current_ownership_changes t {join} WHERE (t.topic = :topic OR (t.topic IS NULL AND {by_id})) "
-        f"AND t.partition = :partition AND {condition}"
+        f"CASE WHEN t.at <= {literal(at)} THEN '{BEFORE}' ELSE '{AFTER}' END AS side "
+        f"FROM current_ownership_changes t {join} WHERE (t.topic = {literal(topic)} OR (t.topic IS NULL AND {by_id})) "
+        f"AND t.partition = {partition} AND {condition}"
     )
-    return Changes(reader, query, values)
+    return Changes(reader, query)
 
 
-def _by_name(those: str) -> str:
+def _by_name(topic: str, those: str) -> str:
     """Join the groups of some clusters for which the log gives no topic ids."""
     return (
         "LEFT JOIN (SELECT t.cluster_id, t.group_id FROM current_group_snapshots t "
         f"WHERE t.group_type = '{CLASSIC}' AND {those} UNION SELECT t.cluster_id, t.group_id "
-        f"FROM current_ownership_changes t WHERE t.topic = :topic AND t.topic_id IS NULL AND {those}) k "
+        f"FROM current_ownership_changes t WHERE t.topic = {topic} AND t.topic_id IS NULL AND {those}) k "
         "ON k.cluster_id = t.cluster_id AND k.group_id = t.group_id"
     )
 
@@ -473,18 +466,16 @@ def unnamed(
     reader: Reader, partition: int, at: datetime, cluster: str | None, group: str | None
 ) -> dict[GroupKey, str]:
     """Map groups to a topic id without a name in any listing, of which the group had the partition then."""
-    condition, values = of_groups("t.", cluster, group)
     query = steps(
         changes="SELECT t.cluster_id, t.group_id, t.topic_id, t.to_member_id, row_number() OVER "
         f"(PARTITION BY t.cluster_id, t.group_id, t.topic_id ORDER BY {LATEST}) AS place "
         "FROM current_ownership_changes t WHERE t.topic IS NULL AND t.topic_id IS NOT NULL "
-        f"AND t.partition = :partition AND t.at <= :moment AND {condition}",
+        f"AND t.partition = {partition} AND t.at <= {literal(at)} AND {of_groups('t.', cluster, group)}",
         unnamed="SELECT q.cluster_id, q.group_id, min(q.topic_id) AS topic_id FROM changes q WHERE q.place = 1 "
         "AND q.to_member_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM current_topic_snapshots s "
         "WHERE s.cluster_id = q.cluster_id AND s.topic_id = q.topic_id) GROUP BY q.cluster_id, q.group_id",
     )
-    found = records(reader, query, partition=partition, moment=at, **values)
-    return {group_of(row): row["topic_id"] for row in found}
+    return {group_of(row): row["topic_id"] for row in records(reader, query)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -493,9 +484,8 @@ class Changes:
 
     reader: Reader
     changes: str
-    values: dict[str, Value]
 
-    def around(self, *owners: tuple[str, str], **more: Value) -> dict[Holder, Sides]:
+    def around(self, *owners: tuple[str, str]) -> dict[Holder, Sides]:
         """Return for each holder the last change before and the first one after: two rows at most are read.
 
         `owners`: the member that is asked for, as SQL (null: any), and which changes count for it.
@@ -515,7 +505,7 @@ class Changes:
             nearest="SELECT * FROM ranked r WHERE r.place = 1",
         )
         found: dict[Holder, dict[str, Record]] = {}
-        for row in records(self.reader, query, **self.values, **more):
+        for row in records(self.reader, query):
             found.setdefault((*group_of(row), row["life"], row["owner"]), {})[row["side"]] = row
         return {holder: _sides(rows.get(BEFORE), rows.get(AFTER)) for holder, rows in found.items()}
 
@@ -524,20 +514,20 @@ class Changes:
 
         Those of one record stand together or not at all.
         """
-        rows = f"SELECT x.* FROM ({self.changes}) x WHERE x.at > :since AND x.at <= :until"
-        values = self.values | {"since": since, "until": until}
+        period = f"x.at > {literal(since)} AND x.at <= {literal(until)}"
+        rows = f"SELECT x.* FROM ({self.changes}) x WHERE {period}"
         newest = "x.at DESC, x.offset DESC, x.cluster_id, x.group_id, x.from_member_id, x.to_member_id"
-        found = records(self.reader, f"{rows} ORDER BY {newest} LIMIT {limit + 1}", **values)
+        found = records(self.reader, f"{rows} ORDER BY {newest} LIMIT {limit + 1}")
         total = len(found)
         if total > limit:
-            total = records(self.reader, f"SELECT count(*) AS n FROM ({rows}) c", **values)[0]["n"]
+            total = records(self.reader, f"SELECT count(*) AS n FROM ({rows}) c")[0]["n"]
         record = itemgetter("cluster_id", "group_id", "offset")
         kept = [row for row in found[:limit] if total <= limit or record(row) != record(found[limit])]
         return sorted(kept, key=lambda row: (*record(row)[:2], row["life"] or "", row["offset"])), total
 
     def any(self) -> bool:
         """Return whether the partition ever changed hands."""
-        return bool(records(self.reader, f"SELECT 1 AS found FROM ({self.changes}) x LIMIT 1", **self.values))
+        return bool(records(self.reader, f"SELECT 1 AS found FROM ({self.changes}) x LIMIT 1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -581,12 +571,11 @@ def absences(reader: Reader, group: GroupKey, behind: int, until: datetime | Non
     """
     from groupledger.core.history.members import LEFT_STATIC  # with the fold, which few answers need
 
-    condition, values = matching("t.", cluster_id=group[0], group_id=group[1])
-    values |= {"behind": behind} | ({} if until is None else {"until": until})
+    condition = matching("t.", cluster_id=group[0], group_id=group[1])
     query = f"SELECT t.offset, t.timestamp, t.key, t.value FROM current_log_records t WHERE {condition} "
-    query += "AND t.offset > :behind" + ("" if until is None else " AND t.timestamp <= :until")
+    query += f"AND t.offset > {behind}" + ("" if until is None else f" AND t.timestamp <= {literal(until)}")
     found: dict[str, datetime | None] = {}
-    for row in records(reader, f"{query} ORDER BY t.offset", **values):
+    for row in records(reader, f"{query} ORDER BY t.offset"):
         try:
             record = decode(row["key"], row["value"])
         except DecodeFault:
@@ -735,15 +724,13 @@ PLACE = "coalesce(t.topic, concat('id:', t.topic_id))"
 """The topic of a change `t` as an answer names it."""
 
 
-def owners_of(
-    reader: Reader, group: GroupKey, condition: str, values: Mapping[str, Value]
-) -> Iterator[tuple[NamedPartition, list[OwnerSpan]]]:
+def owners_of(reader: Reader, group: GroupKey, condition: str) -> Iterator[tuple[NamedPartition, list[OwnerSpan]]]:
     """Yield the partitions of one group, each with its owners one after another, by the changes `t` of a condition."""
     query = (
         f"SELECT {PLACE} AS topic, t.partition, t.at, t.offset, t.held_since, t.from_member_id, t.to_member_id, "
         f"t.snapshot_id FROM current_ownership_changes t WHERE {condition} ORDER BY 1, 2, 4, 6 NULLS LAST, 7 NULLS LAST"
     )
-    for place, of_one in groupby(records(reader, query, **values), itemgetter("topic", "partition")):
+    for place, of_one in groupby(records(reader, query), itemgetter("topic", "partition")):
         yield place, list(spans((*group, None), (), list(of_one)))
 
 

@@ -21,8 +21,8 @@ K = TypeVar("K")
 T = TypeVar("T")
 Value = str | int | datetime
 Record = dict[str, Any]
-Query = tuple[str, dict[str, Value]]
-"""SQL, and the values that it names."""
+Query = str
+"""SQL in which values stand as `literal` writes them, so that a query is put together from others as it is."""
 GroupKey = tuple[str, str]
 """Cluster and group."""
 NUMBER = "coalesce(t.generation, t.group_epoch)"
@@ -35,6 +35,8 @@ _READS = re.compile(
 )
 """How a query begins that changes nothing: `EXPLAIN ANALYZE COPY` would write."""
 _VALUE = re.compile(r":([a-z]\w*)")
+_ODD = re.compile(r"(['\\(])")
+"""What a literal has by its number: engines escape quotes in several ways, and one has another word for `unnest(`."""
 _PATTERN = re.compile(r"\[(?P<itself>[*?\[])\]|[*?\\%_]")
 _LEFT_TO_PYARROW = re.compile(r"\b(?:Map|Interval)\(")
 """In the name of a type whose values arro3 gives in another form, or not at all."""
@@ -59,14 +61,14 @@ class Reader(Protocol):
         """Let queries read these rows (Arrow) too: the name of their table, until the context ends."""
         ...
 
-    def kept(self, sql: str, /, **values: Value) -> AbstractContextManager[str]:
+    def kept(self, sql: str, /) -> AbstractContextManager[str]:
         """Compute a query once, for several others: the name of the table of its rows, until the context ends."""
         ...
 
 
-def records(reader: Reader, sql: str, **values: Value) -> list[Record]:
+def records(reader: Reader, sql: str) -> list[Record]:
     """Return the rows of a query as dicts; moments in UTC, structs and maps as dicts."""
-    found = reader.query(sql, **values)
+    found = reader.query(sql)
     return [dict(zip(found.schema.names, row, strict=True)) for row in rows_of(found)]
 
 
@@ -132,41 +134,52 @@ def require_query(sql: str) -> None:
 
 
 def filled(sql: str, values: Mapping[str, Value], text: Callable[[str], str]) -> str:
-    """Put the values into a query, `text` as the engine writes one: neither engine takes them apart.
+    """Put the values into a query of a user, `text` as the engine writes one: neither engine takes them apart.
 
     delta-rs's has no parameters, and Spark's are lost in Delta's parser (Spark 4.2, Delta 4.4).
     """
 
-    def literal(found: re.Match[str]) -> str:
+    def written(found: re.Match[str]) -> str:
         value = values[found[1]]
-        if isinstance(value, datetime):
-            return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
-        return str(value) if isinstance(value, int) else text(value)
+        return text(value) if isinstance(value, str) else literal(value)
 
-    return _VALUE.sub(literal, sql) if values else sql
+    return _VALUE.sub(written, sql) if values else sql
 
 
-def matching(prefix: str, **wanted: Value | None) -> Query:
-    """Require that columns have these values: a condition, and the values; None asks for nothing.
+def literal(value: Value) -> str:
+    """Write a value into a query, as every engine reads it.
 
-    `matching("t.", group_id="pay", cluster_id=None)` -> `("t.group_id = :group_id", {"group_id": "pay"})`
+    `literal("pay")` -> `'pay'`; `literal("it's")` -> `('it' || chr(39) || 's')`
     """
-    values = {name: value for name, value in wanted.items() if value is not None}
-    return " AND ".join(f"{prefix}{name} = :{name}" for name in values) or "true", values
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.astimezone(UTC).isoformat()}'"
+    if isinstance(value, int):
+        return str(value)
+    parts = [f"chr({ord(part)})" if at % 2 else f"'{part}'" for at, part in enumerate(_ODD.split(value))]
+    return parts[0] if len(parts) == 1 else f"({' || '.join(parts)})"
 
 
-def alike(column: str, name: str, pattern: str | None) -> Query:
+def matching(prefix: str, **wanted: Value | None) -> str:
+    """Require that columns have these values; None asks for nothing.
+
+    `matching("t.", group_id="pay", cluster_id=None)` -> `t.group_id = 'pay'`
+    """
+    found = (f"{prefix}{name} = {literal(value)}" for name, value in wanted.items() if value is not None)
+    return " AND ".join(found) or "true"
+
+
+def alike(column: str, pattern: str | None) -> str:
     """Require that a column is this text, in which `*` is any characters and `?` any one; None asks for nothing.
 
     In a pattern `[*]`, `[?]` and `[[]` are these characters themselves.
     """
     if pattern is None:
-        return "true", {}
+        return "true"
     if not is_pattern(pattern):
-        return f"{column} = :{name}", {name: pattern}
+        return f"{column} = {literal(pattern)}"
     like = {"*": "%", "?": "_"}
     text = _PATTERN.sub(lambda found: found["itself"] or like.get(found[0], f"\\{found[0]}"), pattern)
-    return f"{column} LIKE :{name}", {name: text}
+    return f"{column} LIKE {literal(text)}"
 
 
 def exactly(name: str) -> str:
@@ -174,11 +187,10 @@ def exactly(name: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", name) if is_pattern(name) else name
 
 
-def of_groups(prefix: str, cluster: str | None, group: str | None) -> Query:
+def of_groups(prefix: str, cluster: str | None, group: str | None) -> str:
     """Require that columns name this cluster and a group like this one; None asks for nothing."""
-    condition, values = matching(prefix, cluster_id=cluster)
-    named, names = alike(f"{prefix}group_id", "group_id", group)
-    return (condition, values) if group is None else (f"{condition} AND {named}", values | names)
+    condition = matching(prefix, cluster_id=cluster)
+    return condition if group is None else f"{condition} AND {alike(f'{prefix}group_id', group)}"
 
 
 def is_pattern(name: str) -> bool:
@@ -186,27 +198,26 @@ def is_pattern(name: str) -> bool:
     return "*" in name or "?" in name
 
 
-def one_of(column: str, name: str, wanted: Iterable[str]) -> Query:
+def one_of(column: str, wanted: Iterable[str]) -> str:
     """Require that a column has one of these texts; there may be none."""
-    values: dict[str, Value] = {f"{name}_{number}": value for number, value in enumerate(wanted)}
-    return (f"{column} IN ({', '.join(f':{each}' for each in values)})" if values else "false"), values
+    texts = ", ".join(map(literal, wanted))
+    return f"{column} IN ({texts})" if texts else "false"
 
 
-def of_snapshots(prefix: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[Query]:
+def of_snapshots(prefix: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Require that a row is of one of these snapshots, some at a time; their groups keep other files unread."""
     for begin in range(0, len(rows), MOST_ASKED):
         some = rows[begin : begin + MOST_ASKED]
-        which, ids = one_of(f"{prefix}snapshot_id", "snapshot", [row["snapshot_id"] for row in some])
-        groups, named = one_of(f"{prefix}group_id", "group", sorted({row["group_id"] for row in some}))
-        yield f"{groups} AND {which}", ids | named
+        groups = one_of(f"{prefix}group_id", sorted({row["group_id"] for row in some}))
+        yield f"{groups} AND {one_of(f'{prefix}snapshot_id', [row['snapshot_id'] for row in some])}"
 
 
 def of_each(
     reader: Reader, columns: str, view: str, rows: Sequence[Mapping[str, Any]], order: str = ""
 ) -> Iterator[Record]:
     """Yield rows `t` of a view that are of these snapshots; `order` holds among those of one query."""
-    for which, named in of_snapshots("t.", rows):
-        yield from records(reader, f"SELECT {columns} FROM {view} t WHERE {which} {order}", **named)
+    for which in of_snapshots("t.", rows):
+        yield from records(reader, f"SELECT {columns} FROM {view} t WHERE {which} {order}")
 
 
 def steps(**named: str) -> str:
@@ -267,15 +278,14 @@ class TopicLife:
 
 def topic_lives(reader: Reader, topic: str, cluster: str | None = None) -> tuple[TopicLife, ...]:
     """Return all that the topic listings said of the name, in order of cluster and time."""
-    condition, values = matching("t.", topic=topic, cluster_id=cluster)
-    return lives(_change(row) for row in records(reader, f"{_LISTED} WHERE {condition}", **values))
+    condition = matching("t.", topic=topic, cluster_id=cluster)
+    return lives(_change(row) for row in records(reader, f"{_LISTED} WHERE {condition}"))
 
 
 def lives_of(reader: Reader, clusters: list[str], topics: list[str]) -> dict[tuple[str, str], tuple[TopicLife, ...]]:
     """Return the lives of several names, by cluster and name; a name that no listing has is left out."""
-    in_clusters, values = one_of("t.cluster_id", "cluster", clusters)
-    among, names = one_of("t.topic", "topic", topics)
-    rows = records(reader, f"{_LISTED} WHERE {in_clusters} AND {among}", **values, **names)
+    condition = f"{one_of('t.cluster_id', clusters)} AND {one_of('t.topic', topics)}"
+    rows = records(reader, f"{_LISTED} WHERE {condition}")
     changes = gathered(((row["cluster_id"], row["topic"]), _change(row)) for row in rows)
     return {name: lives(of_name) for name, of_name in changes.items()}
 

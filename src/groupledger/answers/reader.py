@@ -69,10 +69,10 @@ class LedgerReader:
         is damaged or gone.
         """
         require_query(sql)
-        return self._executed(sql, values)
+        return self._executed(filled(sql, values, _text))
 
     @contextmanager
-    def kept(self, sql: str, /, **values: Value) -> Iterator[str]:
+    def kept(self, sql: str, /) -> Iterator[str]:
         """Keep the rows of a query in memory as a table, and drop it in the end. Raises as `query`.
 
         Texts are copied: one that was read is a view of the whole page on which it stands, which stays in memory
@@ -80,13 +80,13 @@ class LedgerReader:
         """
         require_query(sql)
         name = f"kept_{next(self._numbers)}"
-        schema = self._executed(f"SELECT * FROM ({sql}) q LIMIT 0", values).schema
+        schema = self._executed(f"SELECT * FROM ({sql}) q LIMIT 0").schema
         columns = ", ".join(map(_copied, schema.names, schema.types))
-        self._executed(f"CREATE TABLE {name} AS SELECT {columns} FROM ({sql}) q", values)
+        self._executed(f"CREATE TABLE {name} AS SELECT {columns} FROM ({sql}) q")
         try:
             yield name
         finally:
-            self._executed(f"DROP TABLE {name}", {})
+            self._executed(f"DROP TABLE {name}")
 
     @contextmanager
     def beside(self, rows: Any) -> Iterator[str]:
@@ -99,11 +99,11 @@ class LedgerReader:
             self._engine([], {name: DeltaTable(folder)})
             yield name
 
-    def _executed(self, sql: str, values: Mapping[str, Value]) -> Table:
+    def _executed(self, sql: str) -> Table:
         rests_on, names = needed(sql)
         tables = {name: self._table(name) for name in names}
         try:
-            return self._engine(rests_on, tables).execute(filled(sql, values, _text)).read_all()
+            return self._engine(rests_on, tables).execute(sql).read_all()
         except Exception as error:
             raise self._fault(error) from error
 
@@ -164,7 +164,7 @@ class LedgerReader:
         pairs = [each.rpartition(".") for each in there.split(", ") if of is None or each.startswith(f"{of}.")]
         sources, columns = (list(dict.fromkeys(pair[at] for pair in pairs)) for at in (0, 2))
         where = f"no column {name!r} in {', '.join(sources)}"
-        having = [view for view in views() if name in self._executed(f"SELECT * FROM {view} LIMIT 0", {}).schema.names]
+        having = [view for view in views() if name in self._executed(f"SELECT * FROM {view} LIMIT 0").schema.names]
         hint = meant(name, columns)
         if hint and not having:
             return f"{where}; {hint.rstrip()}"

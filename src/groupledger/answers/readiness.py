@@ -263,7 +263,7 @@ def last_peopled(reader: Reader, within: Scope) -> list[Record]:
 
     `now_type` and `now_kind` are those of its last record; `is_empty`: that one has no members.
     """
-    condition, values = within.of_groups("t.")
+    condition = within.of_groups("t.")
     last = newest(
         condition,
         "n.*, t.snapshot_id AS now_id, t.group_type AS now_type, t.snapshot_kind AS now_kind, t.members AS members_now",
@@ -276,7 +276,7 @@ def last_peopled(reader: Reader, within: Scope) -> list[Record]:
         "ON b.cluster_id = s.cluster_id AND b.group_id = s.group_id AND s.offset = coalesce(b.peopled, b.newest) "
         "ORDER BY s.cluster_id, s.group_id, s.snapshot_id, b.now_id"
     )
-    return list({group_of(row): row for row in records(reader, query, **values)}.values())
+    return list({group_of(row): row for row in records(reader, query)}.values())
 
 
 def evidence(reader: Reader, rows: Sequence[Record], within: Scope) -> dict[GroupKey, Evidence]:
@@ -304,13 +304,13 @@ def _user_data(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[st
     found: dict[str, frozenset[str]] = {}
     for begin in range(0, len(rows), MOST_ASKED):
         some = rows[begin : begin + MOST_ASKED]
-        groups, named = one_of("r.group_id", "group", sorted({row["group_id"] for row in some}))
+        groups = one_of("r.group_id", sorted({row["group_id"] for row in some}))
         offsets = ", ".join(str(row["offset"]) for row in some)
         query = (
             "SELECT r.cluster_id, r.group_id, r.log_partition, r.offset, r.timestamp, r.key, r.value "
             f"FROM current_log_records r WHERE {groups} AND r.offset IN ({offsets}) AND r.value IS NOT NULL"
         )
-        kept = records(reader, query, **named)
+        kept = records(reader, query)
         kept.sort(key=lambda row: (row["timestamp"], row["key"] or b"", row["value"]))
         for row in kept:
             snapshot = places.get((*group_of(row), row["log_partition"], row["offset"]))
@@ -333,12 +333,12 @@ def _with_user_data(key: bytes | None, value: bytes) -> frozenset[str] | None:
 
 def _rejected(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
     """Return the quarantined records of each group, in the order of the log."""
-    condition, values = within.of_groups("t.")
+    condition = within.of_groups("t.")
     query = (
         "SELECT t.cluster_id, t.group_id, t.log_partition, t.offset, t.code, t.message FROM current_quarantine t "
         f"WHERE {condition} AND t.group_id IS NOT NULL ORDER BY t.offset, t.code, t.message"
     )
-    return by_group(records(reader, query, **values))
+    return by_group(records(reader, query))
 
 
 def _unread(state: Record, rejected: Sequence[Record]) -> str | None:
@@ -351,8 +351,8 @@ def _unread(state: Record, rejected: Sequence[Record]) -> str | None:
 
 def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
     """Return members whose classic group had several assignors (`a`, `b`), or that changed topics (`c`, `d`)."""
-    condition, values = within.where("s.")
-    of_groups, _ = within.of_groups("m.")
+    condition = within.where("s.")
+    of_groups = within.of_groups("m.")
     topics = "array_join(array_sort(coalesce(m.topics, s.shared_topics)), ' ')"
     query = (
         "SELECT m.cluster_id, m.group_id, m.member_id, min(s.assignor) AS a, max(s.assignor) AS b, "
@@ -362,7 +362,7 @@ def _changed(reader: Reader, within: Scope) -> dict[GroupKey, list[Record]]:
         "GROUP BY m.cluster_id, m.group_id, m.member_id"
     )
     differing = f"SELECT * FROM ({query}) q WHERE q.a <> q.b OR q.c <> q.d ORDER BY q.member_id"
-    return by_group(records(reader, differing, **values))
+    return by_group(records(reader, differing))
 
 
 def _storms(reader: Reader, within: Scope) -> Mapping[GroupKey, str]:

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from groupledger.answers.answer_columns import listed
-from groupledger.answers.queries import Reader, Value, matching, one_of, records
+from groupledger.answers.queries import Reader, matching, one_of, records
 from groupledger.answers.scope import RequestedScope, commits_left_out, scope
 from groupledger.answers.states import BEGINS_LATE, cluster_of
 from groupledger.core.faults import Fault
@@ -38,29 +38,28 @@ class RecordedHistory:
 def recorded_history(reader: Reader, group_id: str, cluster: str | None = None) -> RecordedHistory:
     """Return all snapshots of the group and members. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP."""
     cluster_id = cluster_of(reader, group_id, cluster)
-    condition, values = matching("t.", cluster_id=cluster_id, group_id=group_id)
-    groups = _rows(reader, GroupSnapshotRow, f"current_group_snapshots t WHERE {condition}", "log_partition", values)
-    members = _rows(reader, MemberSnapshotRow, f"current_member_snapshots t WHERE {condition}", "member_order", values)
+    condition = matching("t.", cluster_id=cluster_id, group_id=group_id)
+    groups = _rows(reader, GroupSnapshotRow, f"current_group_snapshots t WHERE {condition}", "log_partition")
+    members = _rows(reader, MemberSnapshotRow, f"current_member_snapshots t WHERE {condition}", "member_order")
     return RecordedHistory(cluster_id, groups, members)
 
 
 def group_log(reader: Reader, group_id: str, cluster_id: str, log_partition: int) -> RecordedLog:
     """Return the records of a group, decoded: those in the partition of `__consumer_offsets` that its history is of."""
-    condition, values = matching("t.", cluster_id=cluster_id, group_id=group_id, log_partition=log_partition)
+    condition = matching("t.", cluster_id=cluster_id, group_id=group_id, log_partition=log_partition)
     found = records(
         reader,
         f"SELECT t.offset, t.timestamp, t.key, t.value FROM current_log_records t WHERE {condition} ORDER BY t.offset",
-        **values,
     )
     return read_group_log(
         LogRow(log_partition, row["offset"], millis(row["timestamp"]), row["key"], row["value"]) for row in found
     )
 
 
-def _rows(reader: Reader, kind: type[R], rows: str, order: str, values: dict[str, Value]) -> list[R]:
+def _rows(reader: Reader, kind: type[R], rows: str, order: str) -> list[R]:
     """Return rows as the fold has them: moments in milliseconds, lists and structs as tuples."""
     columns = ", ".join(f"t.{name}" for name in kind._fields)
-    found = records(reader, f"SELECT {columns} FROM {rows} ORDER BY t.offset, t.{order}", **values)
+    found = records(reader, f"SELECT {columns} FROM {rows} ORDER BY t.offset, t.{order}")
     read: dict[str, Any] = {name: millis if name == "observed_at" else as_tuples for name in kind._fields}
     return [kind(*(of(row[name]) for name, of in read.items())) for row in found]
 
@@ -102,13 +101,12 @@ def _partitions(reader: Reader, cluster: str, topics: list[str] | None) -> dict[
     """Return the counts of the last listing; of all topics where None are named."""
     if topics == []:
         return {}
-    which, named = ("true", {}) if topics is None else one_of("t.topic", "topic", topics)
+    which = "true" if topics is None else one_of("t.topic", topics)
     rows = records(
         reader,
-        f"SELECT t.topic, t.partition_count FROM current_topic_snapshots t WHERE t.cluster_id = :cluster AND {which} "
+        "SELECT t.topic, t.partition_count FROM current_topic_snapshots t "
+        f"WHERE {matching('t.', cluster_id=cluster)} AND {which} "
         "ORDER BY t.valid_from, CASE WHEN t.partition_count IS NULL THEN 0 ELSE 1 END, t.partition_count",
-        cluster=cluster,
-        **named,
     )
     return {row["topic"]: row["partition_count"] for row in rows}
 
@@ -251,10 +249,10 @@ class Gaps:
 
 
 def _missing(reader: Reader, history: RecordedHistory) -> Gaps:
-    which, kinds = one_of("t.kind", "kind", MISSING)
-    condition, values = matching("t.", cluster_id=history.cluster_id, group_id=history.groups[-1].group_id)
+    which = one_of("t.kind", MISSING)
+    condition = matching("t.", cluster_id=history.cluster_id, group_id=history.groups[-1].group_id)
     query = f"SELECT t.kind, t.offset FROM current_coverage t WHERE {condition} AND {which} ORDER BY t.offset"
-    found = records(reader, query, **values, **kinds)
+    found = records(reader, query)
     late, others = ([row["offset"] for row in found if (row["kind"] == BEGINS_LATE) is of] for of in (True, False))
     return Gaps(tuple(others), tuple(late))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, listed, shown
 from groupledger.answers.answer_columns import computed as column
-from groupledger.answers.queries import GroupKey, Query, Reader, Record, group_of, records, steps
+from groupledger.answers.queries import GroupKey, Reader, Record, group_of, literal, records, steps
 from groupledger.answers.scope import RequestedScope, Scope, limits, scope
 from groupledger.answers.spoken import numbered
 from groupledger.answers.states import of_generations
@@ -161,23 +161,22 @@ def _group(row: Record, gained: Mapping[GroupKey, int]) -> ReplayedGroup:
     return ReplayedGroup(*key, row["rebalances"], row["refused"], recorded, then)
 
 
-def _both(within: Scope, scenario: str, columns: str, among: str) -> Query:
+def _both(within: Scope, scenario: str, columns: str, among: str) -> str:
     """Select the rebalances that both scenarios have, with members, and no rewrites."""
-    condition, values = within.where("x.")
     same = "h.cluster_id = x.cluster_id AND h.group_id = x.group_id AND h.snapshot_id = x.snapshot_id"
     refused = "CASE WHEN x.outcome IN ('REJECTED', 'NOT_RECOMPUTED') OR h.outcome = 'REJECTED' THEN 1 ELSE 0 END"
     return (
         f"SELECT x.cluster_id, x.group_id, x.snapshot_id, {refused} AS refused{columns} FROM {among} x "
-        f"JOIN {among} h ON {same} WHERE {condition} AND x.scenario = :scenario AND h.scenario = :recorded "
-        f"AND x.round = 1 AND h.round = 1 AND {of_generations('x.')}"
-    ), values | {"scenario": scenario, "recorded": RECORDED}
+        f"JOIN {among} h ON {same} WHERE {within.where('x.')} AND x.scenario = {literal(scenario)} "
+        f"AND h.scenario = '{RECORDED}' AND x.round = 1 AND h.round = 1 AND {of_generations('x.')}"
+    )
 
 
 def _by_group(reader: Reader, within: Scope, scenario: str, among: str) -> list[Record]:
     """Return a row per group: what both scenarios count."""
     names = [f"{side}_{name}" for side in "hx" for name in _COUNTED]
     columns = "".join(f", {_value(side, name)} AS {side}_{name}" for side in "hx" for name in _COUNTED)
-    rows, values = _both(within, scenario, f"{columns}, x.added AS x_gained", among)
+    rows = _both(within, scenario, f"{columns}, x.added AS x_gained", among)
     sums = ", ".join(
         f"cast(sum(CASE WHEN r.refused = 0 THEN r.{name} ELSE 0 END) AS BIGINT) AS {name}"
         for name in (*names, "x_gained")
@@ -186,7 +185,6 @@ def _by_group(reader: Reader, within: Scope, scenario: str, among: str) -> list[
         reader,
         f"SELECT r.cluster_id, r.group_id, cast(sum(1 - r.refused) AS BIGINT) AS rebalances, "
         f"cast(sum(r.refused) AS BIGINT) AS refused, {sums} FROM ({rows}) r GROUP BY r.cluster_id, r.group_id",
-        **values,
     )
 
 
@@ -195,8 +193,8 @@ def _gained(reader: Reader, within: Scope, scenario: str, among: str) -> dict[Gr
 
     A cooperative group gives a partition up in one generation and hands it over in the next: it changes hands once.
     """
-    condition, of_groups = within.of_groups("t.")
-    counted, values = _both(within, scenario, "", among)
+    condition = within.of_groups("t.")
+    counted = _both(within, scenario, "", among)
     place = "t.cluster_id, t.group_id, coalesce(t.topic_id, t.topic), t.partition"
     order = "t.offset, CASE WHEN t.to_member_id IS NULL THEN 0 ELSE 1 END"
     of = "{0}.cluster_id = c.cluster_id AND {0}.group_id = c.group_id AND {0}.member_id = c.{1}"
@@ -214,7 +212,7 @@ def _gained(reader: Reader, within: Scope, scenario: str, among: str) -> dict[Gr
         "WHERE c.to_member_id IS NOT NULL AND (c.last_member_id IS NULL OR coalesce(a.instance, c.last_member_id) <> "
         "coalesce(b.instance, c.to_member_id)) GROUP BY c.cluster_id, c.group_id",
     )
-    return {group_of(row): row["gained"] for row in records(reader, query, **(values | of_groups))}
+    return {group_of(row): row["gained"] for row in records(reader, query)}
 
 
 def _value(side: str, name: str) -> str:

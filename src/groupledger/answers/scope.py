@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from groupledger.answers.queries import Query, Reader, Value, alike, is_pattern, matching, of_groups, one_of, records
+from groupledger.answers.queries import Reader, alike, is_pattern, literal, matching, of_groups, one_of, records
 from groupledger.answers.spoken import numbered
 from groupledger.core.faults import Fault, resembling
 from groupledger.core.log.lines import OFFSET_COMMIT_LEFT_OUT
@@ -33,8 +33,8 @@ def require_names(reader: Reader, cluster: str | None, group: str | None) -> Non
     """
     require_cluster(reader, cluster)
     if group is not None:
-        condition, values = of_groups("t.", cluster, group)
-        if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1", **values):
+        condition = of_groups("t.", cluster, group)
+        if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1"):
             raise unknown_group(reader, group, cluster)
 
 
@@ -67,13 +67,11 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
     GROUP_WITHOUT_MEMBERS.
     """
     require_cluster(reader, cluster)
-    condition, values = matching("", cluster_id=cluster)
-    named, names = alike("group_id", "group_id", group)
     query = (
-        f"SELECT group_id, {named} AS matches FROM current_group_snapshots WHERE {condition} "
-        "GROUP BY group_id ORDER BY group_id"
+        f"SELECT group_id, {alike('group_id', group)} AS matches FROM current_group_snapshots "
+        f"WHERE {matching('', cluster_id=cluster)} GROUP BY group_id ORDER BY group_id"
     )
-    found = records(reader, query, **values, **names)
+    found = records(reader, query)
     matches, known = [row["group_id"] for row in found if row["matches"]], [row["group_id"] for row in found]
     if is_pattern(group) and matches:
         others = f" and {len(matches) - MOST_NAMED:,} more" if len(matches) > MOST_NAMED else ""
@@ -89,12 +87,12 @@ def unknown_group(reader: Reader, group: str, cluster: str | None) -> Fault:
 
 def _rejected(reader: Reader, group: str, cluster: str | None) -> Fault | None:
     """Return the fault of a group of which the ledger has rejected input alone; None: it has none."""
-    condition, values = of_groups("q.", cluster, group)
+    condition = of_groups("q.", cluster, group)
     query = (
         "SELECT q.cluster_id, q.group_id, q.code, q.message, q.log_partition, q.offset FROM current_quarantine q "
         f"WHERE {condition} ORDER BY q.cluster_id, q.log_partition, q.offset, q.code, q.message"
     )
-    for first in (found := records(reader, query, **values))[:1]:
+    for first in (found := records(reader, query))[:1]:
         is_log = first["log_partition"] is not None
         place = f"partition {first['log_partition']}, offset {first['offset']}, " if is_log else ""
         others = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
@@ -106,13 +104,13 @@ def _rejected(reader: Reader, group: str, cluster: str | None) -> Fault | None:
 
 def _of_commits(reader: Reader, group: str, cluster: str | None) -> Fault | None:
     """Return the fault of a group whose records are offset commits alone; None: they are not, or there is none."""
-    condition, values = of_groups("t.", cluster, group)
+    condition = of_groups("t.", cluster, group)
     query = (
         "SELECT t.group_id, count(*) AS n, count(CASE WHEN t.key < X'0002' THEN 1 END) AS commits, "  # by record type
         "min(t.timestamp) AS begins, max(t.timestamp) AS ends "
         f"FROM current_log_records t WHERE {condition} GROUP BY t.group_id ORDER BY t.group_id"
     )
-    for row in records(reader, query, **values):
+    for row in records(reader, query):
         if row["commits"] == row["n"]:
             text = (
                 f"group {row['group_id']!r} has no members in this ledger: it only committed offsets ({row['n']:,} "
@@ -134,23 +132,23 @@ def commits_left_out(reader: Reader, cluster: str | None = None) -> int:
 def require_topics(reader: Reader, topics: Iterable[str], cluster: str | None) -> None:
     """Raise Fault("UNKNOWN_TOPIC") for a topic that no listing names and no group ever had."""
     for topic in topics:
-        condition, values = matching("t.", topic=topic, cluster_id=cluster)
+        condition = matching("t.", topic=topic, cluster_id=cluster)
         queries = (
             f"SELECT 1 AS found FROM {view} t WHERE {condition} LIMIT 1"
             for view in ("current_topic_snapshots", "current_ownership_changes")
         )
-        if not any(records(reader, query, **values) for query in queries):
+        if not any(records(reader, query) for query in queries):
             raise unknown_topic(reader, topic, cluster)
 
 
 def unknown_topic(reader: Reader, topic: str, cluster: str | None) -> Fault:
     """Name the topics the ledger knows that look alike; an unknown cluster is reported instead, if it is one."""
     require_cluster(reader, cluster)
-    condition, values = matching("", cluster_id=cluster)
+    condition = matching("", cluster_id=cluster)
     known: set[str] = set()
     for view in ("current_topic_snapshots", "current_ownership_changes"):
         query = f"SELECT DISTINCT topic FROM {view} WHERE topic IS NOT NULL AND {condition}"
-        known |= {row["topic"] for row in records(reader, query, **values)}
+        known |= {row["topic"] for row in records(reader, query)}
     return Fault("UNKNOWN_TOPIC", f"no topic {topic!r} in {_where(cluster)}; {_known(topic, sorted(known), 'topic')}")
 
 
@@ -274,12 +272,12 @@ def known(reader: Reader, cluster: str | None = None, group: str | None = None) 
     With a `group`, or a pattern of some, those of the clusters that have one; where none has, of all.
     """
     if group is not None and cluster is None:
-        condition, values = of_groups("t.", None, group)
+        condition = of_groups("t.", None, group)
         query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
-        found, having = known(reader), {row["cluster_id"] for row in records(reader, query, **values)}
+        found, having = known(reader), {row["cluster_id"] for row in records(reader, query)}
         return Known({name: each for name, each in found.clusters.items() if not having or name in having}, found.kept)
-    condition, values = matching("t.", cluster_id=cluster)
-    if not records(reader, f"SELECT 1 AS found {_COMMITTED} WHERE {condition} LIMIT 1", **values):
+    condition = matching("t.", cluster_id=cluster)
+    if not records(reader, f"SELECT 1 AS found {_COMMITTED} WHERE {condition} LIMIT 1"):
         return Known({}, kept=True)
     kept = {name: each for name, each in _kept(reader).items() if each.up_to is not None}
     if cluster in kept or (cluster is None and kept):
@@ -316,8 +314,8 @@ def _kept(reader: Reader) -> dict[str, KnownUpTo]:
     [row] = records(reader, f"SELECT max(t.sequence) AS newest FROM current_runs t WHERE {_KEEPING}")
     if row["newest"] is None:
         return {}
-    query = f"SELECT t.inputs FROM current_runs t WHERE t.sequence > :first AND {_KEEPING}"
-    rows = records(reader, query, first=row["newest"] - _LAST_RUNS)
+    last = f"t.sequence > {row['newest'] - _LAST_RUNS} AND {_KEEPING}"
+    rows = records(reader, f"SELECT t.inputs FROM current_runs t WHERE {last}")
     return together(known_in(json.loads(each["inputs"])) for each in rows)
 
 
@@ -333,24 +331,23 @@ def recorded_spans(reader: Reader, clusters: list[str]) -> dict[str, tuple[datet
     Looked for in all that was written: to ask of each row whether its run was committed takes longer than all the rest.
     That is asked of the outermost ones alone, and of the others where it is not so.
     """
-    among, values = one_of("t.cluster_id", "cluster", clusters) if clusters else ("true", {})
-    written = _reaches(reader, f"{_WRITTEN} WHERE {among}", values)
+    among = one_of("t.cluster_id", clusters) if clusters else "true"
+    written = _reaches(reader, f"{_WRITTEN} WHERE {among}")
     if not written:
         return {}
     begins, ends = zip(*written.values(), strict=True)
-    bounds = {"begins": max(begins), "ends": min(ends)}
-    outermost = f"{among} AND (t.observed_at <= :begins OR t.observed_at >= :ends)"
-    if _reaches(reader, f"{_COMMITTED} WHERE {outermost}", values | bounds) == written:
+    outermost = f"(t.observed_at <= {literal(max(begins))} OR t.observed_at >= {literal(min(ends))})"
+    if _reaches(reader, f"{_COMMITTED} WHERE {among} AND {outermost}") == written:
         return written
-    return _reaches(reader, f"{_COMMITTED} WHERE {among}", values)
+    return _reaches(reader, f"{_COMMITTED} WHERE {among}")
 
 
-def _reaches(reader: Reader, rows: str, values: Mapping[str, Value]) -> dict[str, tuple[datetime, datetime]]:
+def _reaches(reader: Reader, rows: str) -> dict[str, tuple[datetime, datetime]]:
     query = (
         f"SELECT t.cluster_id, min(t.observed_at) AS begins, max(t.observed_at) AS ends {rows} "
         "GROUP BY t.cluster_id ORDER BY t.cluster_id"
     )
-    return {row["cluster_id"]: (row["begins"], row["ends"]) for row in records(reader, query, **values)}
+    return {row["cluster_id"]: (row["begins"], row["ends"]) for row in records(reader, query)}
 
 
 def not_known_after(cluster: str, ends: datetime) -> str:
@@ -428,18 +425,18 @@ class Scope:
         known_up_to = self.known_up_to or EPOCH
         return known_up_to if self.until is None else min(self.until, known_up_to)
 
-    def of_groups(self, prefix: str) -> Query:
+    def of_groups(self, prefix: str) -> str:
         """Require that columns name a cluster and a group that were asked for."""
         return of_groups(prefix, self.cluster, self.group)
 
-    def where(self, prefix: str, column: str = "observed_at") -> Query:
+    def where(self, prefix: str, column: str = "observed_at") -> str:
         """Require the same, and that a column of moments lies in the period."""
-        condition, values = self.of_groups(prefix)
+        condition = self.of_groups(prefix)
         if self.since is not None:
-            condition, values = f"{condition} AND {prefix}{column} >= :since", values | {"since": self.since}
+            condition += f" AND {prefix}{column} >= {literal(self.since)}"
         if self.until is not None:
-            condition, values = f"{condition} AND {prefix}{column} < :until", values | {"until": self.until}
-        return condition, values
+            condition += f" AND {prefix}{column} < {literal(self.until)}"
+        return condition
 
 
 def scope(reader: Reader, asked: RequestedScope) -> Scope:
@@ -460,9 +457,8 @@ def scope(reader: Reader, asked: RequestedScope) -> Scope:
 
 def any_record(reader: Reader, within: Scope, which: str = "true") -> bool:
     """Return whether a group snapshot `t` lies in the scope for which this condition holds."""
-    condition, values = within.where("t.")
-    query = f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} AND {which} LIMIT 1"
-    return bool(records(reader, query, **values))
+    condition = f"{within.where('t.')} AND {which}"
+    return bool(records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1"))
 
 
 def why_empty(reader: Reader, within: Scope, otherwise: str = WITHOUT_MEMBERS, with_members: str = "") -> str:
@@ -474,9 +470,9 @@ def why_empty(reader: Reader, within: Scope, otherwise: str = WITHOUT_MEMBERS, w
         return with_members
     if any_record(reader, within):
         return otherwise
-    condition, values = within.of_groups("t.")
+    condition = within.of_groups("t.")
     bounds = "count(*) AS n, min(t.observed_at) AS first, max(t.observed_at) AS last"
-    [row] = records(reader, f"SELECT {bounds} FROM current_group_snapshots t WHERE {condition}", **values)
+    [row] = records(reader, f"SELECT {bounds} FROM current_group_snapshots t WHERE {condition}")
     if not row["n"]:
         return NO_RECORD
     return f"no record lies in this period: the ledger has {row['n']:,}, from {iso(row['first'])} to {iso(row['last'])}"
@@ -493,14 +489,13 @@ def gaps(reader: Reader, within: Scope) -> tuple[str, ...]:
 
     Gaps count whenever they were: changes in one may have lasted into the period.
     """
-    condition, values = within.of_groups("t.")
-    of_cluster, _ = matching("t.", cluster_id=within.cluster)
+    condition = within.of_groups("t.")
+    of_cluster = matching("t.", cluster_id=within.cluster)
     group = "CASE WHEN t.group_id <> '' THEN concat(t.cluster_id, '/', t.group_id) END"
     [row] = records(
         reader,
         f"SELECT count(*) AS n, count(DISTINCT {group}) AS groups FROM ({GAPS}) t "
         f"WHERE ({condition}) OR ({of_cluster} AND t.group_id = '')",
-        **values,
     )
     if not row["n"]:
         return ()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from groupledger.answers.answer_columns import CLUSTER, GROUP, computed, shown
 from groupledger.answers.queries import (
     NamedPartition,
-    Query,
     Reader,
     Record,
     from_row,
@@ -95,8 +94,7 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
         rows = _ranked(reader, within, limit)
         total = rows[0]["groups"] if rows else 0
     else:
-        query, values = last_states(within)
-        rows = records(reader, query, **values)
+        rows = records(reader, last_states(within))
         total = len(rows)
     members = members_of(reader, rows, ["recorded"])
     found = [_skew(row, members.get(row["snapshot_id"], ()), weights) for row in rows]
@@ -112,7 +110,7 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
 
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """Return the states of the most uneven groups; each has the number of groups."""
-    of_states, values = last_states(within)
+    of_states = last_states(within)
     spread = "coalesce(l.most, 0) - CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE l.least END"
     query = steps(
         loaded=f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s "
@@ -120,7 +118,7 @@ def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
         ranked="SELECT r.*, count(*) OVER () AS groups FROM loaded r "
         f"ORDER BY r.spread DESC, r.most DESC, r.members DESC, r.cluster_id, r.group_id LIMIT {limit}",
     )
-    return records(reader, query, **values)
+    return records(reader, query)
 
 
 def _skew(row: Record, members: Sequence[Record], weights: Weights | None) -> Skew:
@@ -214,25 +212,22 @@ def racks(reader: Reader, asked: RequestedScope, limit: int) -> RackShares:
 
 def _in_racks(reader: Reader, within: Scope) -> list[Record]:
     """Return the last states of groups of which a member names a rack."""
-    query, values = last_states(within)
-    condition, _ = within.of_groups("m.")
     named = (
         "SELECT DISTINCT m.cluster_id, m.group_id, m.snapshot_id FROM current_member_snapshots m "
-        f"WHERE {condition} AND m.rack_id IS NOT NULL AND m.rack_id <> ''"
+        f"WHERE {within.of_groups('m.')} AND m.rack_id IS NOT NULL AND m.rack_id <> ''"
     )
     return records(
         reader,
-        f"SELECT l.* FROM ({query}) l JOIN ({named}) n ON n.cluster_id = l.cluster_id AND n.group_id = l.group_id "
-        "AND n.snapshot_id = l.snapshot_id ORDER BY l.cluster_id, l.group_id",
-        **values,
+        f"SELECT l.* FROM ({last_states(within)}) l JOIN ({named}) n ON n.cluster_id = l.cluster_id "
+        "AND n.group_id = l.group_id AND n.snapshot_id = l.snapshot_id ORDER BY l.cluster_id, l.group_id",
     )
 
 
 def _replicas(reader: Reader, within: Scope, rows: Sequence[Record]) -> Replicas:
     topics = sorted({topic for row in rows for topic in row["shared_topics"] or row["subscribed_topics"] or ()})
-    which, values = one_of("t.topic", "topic", topics)
-    query = f"SELECT t.cluster_id, t.topic, t.racks, t.valid_from FROM current_topic_snapshots t WHERE {which}"
-    listings = records(reader, f"{query} ORDER BY t.valid_from, t.topic_id", **values)
+    query = "SELECT t.cluster_id, t.topic, t.racks, t.valid_from FROM current_topic_snapshots t "
+    query += f"WHERE {one_of('t.topic', topics)}"
+    listings = records(reader, f"{query} ORDER BY t.valid_from, t.topic_id")
     return gathered(((row["cluster_id"], row["topic"]), (row["valid_from"], row["racks"])) for row in listings)
 
 
@@ -279,10 +274,10 @@ def _racks_of(
 # The last assignment of each group in a period: who has which partitions.
 
 
-def last_states(within: Scope) -> Query:
+def last_states(within: Scope) -> str:
     """Select the last state of each group in the period, if it has members and the ledger its whole assignment."""
-    condition, values = within.from_the_beginning.where("t.")
-    return f"SELECT s.* FROM ({newest(condition, 't.*')}) s WHERE {ASSIGNED}", values
+    condition = within.from_the_beginning.where("t.")
+    return f"SELECT s.* FROM ({newest(condition, 't.*')}) s WHERE {ASSIGNED}"
 
 
 # What each partition weighs (lag, bytes a second, ...), from a file that somebody names.

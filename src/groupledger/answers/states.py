@@ -27,15 +27,14 @@ from groupledger.answers.queries import (
     NUMBER,
     GroupKey,
     NamedPartition,
-    Query,
     Reader,
     Record,
     TopicLife,
-    Value,
     from_row,
     gathered,
     group_of,
     life_at,
+    literal,
     lives_of,
     matching,
     one_of,
@@ -82,14 +81,14 @@ class States:
         """Return these and others."""
         return States({**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given})
 
-    def with_given(self, reader: Reader, of_groups: str, values: Mapping[str, Value]) -> States:
+    def with_given(self, reader: Reader, of_groups: str) -> States:
         """Add what causes rest on; `of_groups` is the condition on `t` that was asked for."""
         query = (
             "SELECT t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition, min(t.offset) AS offset "
             f"FROM current_ownership_changes t WHERE {of_groups} AND t.to_member_id IS NOT NULL "
             "GROUP BY t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
         )
-        rows = records(reader, query, **values)
+        rows = records(reader, query)
         given = ((group_of(row), GivenPartition(*(row[name] for name in GivenPartition._fields))) for row in rows)
         return replace(self, given=gathered(given))
 
@@ -178,22 +177,18 @@ class States:
         return {topic: (life.topic_id, life.partition_count) if life else None for topic, life in lives.items()}
 
 
-def states(
-    reader: Reader, of_groups: str, values: Mapping[str, Value], snapshot_ids: list[str], *, computed: bool = True
-) -> States:
+def states(reader: Reader, of_groups: str, snapshot_ids: Iterable[str]) -> States:
     """Read the states with these ids; `of_groups` is a condition on the columns of `t`: it keeps other groups unread.
 
-    Not `computed`: without what our own run says of them.
+    Without what our own run says of them.
     """
-    which, ids = one_of("t.snapshot_id", "snapshot", sorted(set(snapshot_ids)))
-    asked, named = f"{of_groups} AND {which}", {**values, **ids}
+    asked = f"{of_groups} AND {one_of('t.snapshot_id', sorted(set(snapshot_ids)))}"
     snapshots = records(
         reader,
         f"SELECT t.cluster_id, t.group_id, t.snapshot_id, {NUMBER} AS number, "
         "t.observed_at, t.assignor, t.group_type, t.complete, t.log_partition, t.offset, t.snapshot_kind, "
         "t.incarnation, t.shared_topics, t.subscribed_topics "
         f"FROM current_group_snapshots t WHERE {asked}",
-        **named,
     )
     rows = records(
         reader,
@@ -201,7 +196,6 @@ def states(
         "t.rack_id, t.subscription_version, t.topics, t.recorded, t.pending_revocation, t.target "
         f"FROM current_member_snapshots t WHERE {asked} "
         "ORDER BY t.offset, t.member_order",
-        **named,
     )
     members = gathered((_key(row), row) for row in rows)
     sides = {}
@@ -218,14 +212,14 @@ def states(
             kind=row["snapshot_kind"],
         )
     names = {topic for side in sides.values() for topic in side.topics}
-    found = States(sides, lives_of(reader, sorted({cluster for cluster, *_ in sides}), sorted(names)))
-    if not computed:
-        return found
-    results = (
-        "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict "
-        f"FROM current_rebalances t WHERE {asked} AND t.scenario = :scenario AND t.round = 1"
-    )
-    return found.with_results(records(reader, results, scenario=BASELINE, **named))
+    return States(sides, lives_of(reader, sorted({cluster for cluster, *_ in sides}), sorted(names)))
+
+
+def baseline(reader: Reader, condition: str) -> list[Record]:
+    """Return what our own run says of the snapshots `t` that a condition holds for: see `States.with_results`."""
+    columns = "t.cluster_id, t.group_id, t.snapshot_id, t.scenario, t.round, t.follow_up, t.verdict"
+    first = f"t.scenario = '{BASELINE}' AND t.round = 1"
+    return records(reader, f"SELECT {columns} FROM current_rebalances t WHERE {condition} AND {first}")
 
 
 def states_of(reader: Reader, rows: Iterable[Record], *, given: bool = False) -> States:
@@ -234,9 +228,9 @@ def states_of(reader: Reader, rows: Iterable[Record], *, given: bool = False) ->
     found = States({}, {})
     for begin in range(0, len(ids), MOST_ASKED):
         some = ids[begin : begin + MOST_ASKED]
-        of_groups, values = one_of("t.group_id", "group", sorted({row["group_id"] for row in some}))
-        read = states(reader, of_groups, values, [row["snapshot_id"] for row in some], computed=False)
-        found = found.with_more(read.with_given(reader, of_groups, values) if given else read)
+        of_groups = one_of("t.group_id", sorted({row["group_id"] for row in some}))
+        read = states(reader, of_groups, [row["snapshot_id"] for row in some])
+        found = found.with_more(read.with_given(reader, of_groups) if given else read)
     return found
 
 
@@ -275,34 +269,28 @@ _COLUMNS = (
 )
 
 
-def recorded_states(within: Scope) -> Query:
+def recorded_states(within: Scope) -> str:
     """Select the states that lasted into the period: its records, and the last one of each group before it.
 
     `until_at` is when the next one was recorded, null for a group's last one; `before` is the one before it, null for
     the first of these; `in_period` is false for what lasted into it only.
     """
-    before = _newest_before(within)
-    if before is None:
-        return _lasting(within, None)
-    of_states, more = _lasting(within, before[0])
-    return of_states, before[1] | more
+    return _lasting(within, _newest_before(within))
 
 
-def _newest_before(within: Scope) -> Query | None:
+def _newest_before(within: Scope) -> str | None:
     """Select the offset of the last state of each group before the period; None: it reaches back to the beginning."""
     if within.since is None:
         return None
-    of_groups, values = within.of_groups("t.")
     return (
         "SELECT t.cluster_id, t.group_id, max(t.offset) AS newest FROM current_group_snapshots t "
-        f"WHERE {of_groups} AND t.observed_at < :since GROUP BY t.cluster_id, t.group_id"
-    ), values | {"since": within.since}
+        f"WHERE {within.of_groups('t.')} AND t.observed_at < {literal(within.since)} GROUP BY t.cluster_id, t.group_id"
+    )
 
 
-def _lasting(within: Scope, newest_before: str | None, least: int = 0) -> Query:
+def _lasting(within: Scope, newest_before: str | None, least: int = 0) -> str:
     """Select the records of the period, and those that have these offsets, none of which is less than `least`."""
-    condition, values = within.where("t.")
-    rows = f"SELECT {_COLUMNS}, true AS in_period FROM current_group_snapshots t WHERE {condition}"
+    rows = f"SELECT {_COLUMNS}, true AS in_period FROM current_group_snapshots t WHERE {within.where('t.')}"
     if newest_before is not None:
         rows += (
             f" UNION ALL SELECT {_COLUMNS}, false AS in_period FROM ({newest_before}) b "
@@ -311,23 +299,22 @@ def _lasting(within: Scope, newest_before: str | None, least: int = 0) -> Query:
         )
     within_group = "OVER (PARTITION BY s.cluster_id, s.group_id ORDER BY s.offset)"
     until = f"lead(s.observed_at) {within_group} AS until_at, lag(s.snapshot_id) {within_group} AS before"
-    return f"SELECT s.*, {until} FROM ({rows}) s", values
+    return f"SELECT s.*, {until} FROM ({rows}) s"
 
 
-def _with_last_before(reader: Reader, within: Scope, kept: ExitStack) -> Query:
+def _with_last_before(reader: Reader, within: Scope, kept: ExitStack) -> str:
     """Select the same with two queries: by a number in a query files and pages are left out."""
     of_groups = _newest_before(within)
     if of_groups is None:
         return _lasting(within, None)
-    before = f"SELECT * FROM {kept.enter_context(reader.kept(of_groups[0], **of_groups[1]))}"
+    before = f"SELECT * FROM {kept.enter_context(reader.kept(of_groups))}"
     [row] = records(reader, f"SELECT min(b.newest) AS least FROM ({before}) b")
     return _lasting(within, before, row["least"] or 0)
 
 
-def recorded(within: Scope) -> Query:
+def recorded(within: Scope) -> str:
     """Select the records of the period alone."""
-    condition, values = within.where("t.")
-    return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {condition}", values
+    return f"SELECT {_COLUMNS} FROM current_group_snapshots t WHERE {within.where('t.')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,28 +327,27 @@ class MeasuredStates:
 
     within: Scope
     states: str
-    recorded: Query
+    recorded: str
 
 
 @contextmanager
 def measured(reader: Reader, within: Scope) -> Iterator[MeasuredStates]:
     """Measure the states of a period; they are there until the context ends."""
     with ExitStack() as kept:
-        query, values = _with_last_before(reader, within, kept)
-        of_states = f"SELECT * FROM {kept.enter_context(reader.kept(query, **values))}"
+        lasting = kept.enter_context(reader.kept(_with_last_before(reader, within, kept)))
+        of_states = f"SELECT * FROM {lasting}"
         [row] = records(reader, f"SELECT min(s.offset) AS oldest FROM ({of_states}) s")
-        of_loads = loads(within, of_states, row["oldest"] or 0)
-        of_listings, listed = listings(within)
+        of_loads, of_topics = loads(within, of_states, row["oldest"] or 0), expected(of_states, listings(within))
         numbers = (
             "SELECT e.snapshot_id, e.fewest, e.greatest, l.total, l.most, l.least, l.owners "
-            f"FROM ({expected(of_states, of_listings)}) e LEFT JOIN ({of_loads}) l ON l.snapshot_id = e.snapshot_id"
+            f"FROM ({of_topics}) e LEFT JOIN ({of_loads}) l ON l.snapshot_id = e.snapshot_id"
         )
-        of_numbers = kept.enter_context(reader.kept(numbers, **(listed | within.of_groups("m.")[1])))
+        of_numbers = kept.enter_context(reader.kept(numbers))
         beside = (
             "SELECT s.*, n.fewest, n.greatest, n.total, n.most, n.least, n.owners "
             f"FROM ({of_states}) s LEFT JOIN {of_numbers} n ON n.snapshot_id = s.snapshot_id"
         )
-        yield MeasuredStates(within, beside, (f"{of_states} t WHERE t.in_period", {}))
+        yield MeasuredStates(within, beside, f"{of_states} t WHERE t.in_period")
 
 
 def loads(within: Scope, states_query: str, since: int = 0, *, of: str = RECORDED) -> str:
@@ -369,11 +355,10 @@ def loads(within: Scope, states_query: str, since: int = 0, *, of: str = RECORDE
 
     `since`: an offset that none of them lies before. `of`: what members have, or TARGET, what they are to have.
     """
-    condition, _ = within.of_groups("m.")
     return steps(
         entries=f"SELECT m.snapshot_id, m.member_order, unnest(m.{of}) AS entry "
         f"FROM (SELECT t.snapshot_id FROM ({states_query}) t) s JOIN current_member_snapshots m "
-        f"ON m.snapshot_id = s.snapshot_id WHERE {condition} AND m.offset >= {since}",
+        f"ON m.snapshot_id = s.snapshot_id WHERE {within.of_groups('m.')} AND m.offset >= {since}",
         by_member="SELECT e.snapshot_id, e.member_order, sum(cardinality(e.entry.partitions)) AS load "
         "FROM entries e GROUP BY e.snapshot_id, e.member_order",
         loads="SELECT p.snapshot_id, cast(sum(p.load) AS BIGINT) AS total, cast(max(p.load) AS BIGINT) AS most, "
@@ -381,15 +366,14 @@ def loads(within: Scope, states_query: str, since: int = 0, *, of: str = RECORDE
     )
 
 
-def listings(within: Scope) -> Query:
+def listings(within: Scope) -> str:
     """Select the partition counts of topics, each from when to when it was valid; null: the topic was deleted."""
     order = "t.valid_from, CASE WHEN t.partition_count IS NULL THEN 0 ELSE 1 END, t.topic_id, t.partition_count"
     after = f"lead(t.valid_from) OVER (PARTITION BY t.cluster_id, t.topic ORDER BY {order}) AS valid_until"
-    condition, values = matching("t.", cluster_id=within.cluster)
     return (
         f"SELECT t.cluster_id, t.topic, t.topic_id, t.partition_count, t.valid_from, {after} "
-        f"FROM current_topic_snapshots t WHERE {condition}"
-    ), values
+        f"FROM current_topic_snapshots t WHERE {matching('t.', cluster_id=within.cluster)}"
+    )
 
 
 def expected(states_query: str, listings_query: str) -> str:
@@ -417,21 +401,20 @@ def unseen_before(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset
     first = {row["snapshot_id"]: row["previous_snapshot_id"] for row in rows if row["before"] is None}
     late = begun_late(reader, [each for each, previous in first.items() if previous is None])
     found: dict[str, set[NamedPartition]] = {each: set() for each in first if first[each] is not None or each in late}
-    which, named = one_of("t.snapshot_id", "snapshot", sorted(found))
     query = (
         "SELECT t.snapshot_id, t.topic, t.partition FROM current_ownership_changes t "
-        f"WHERE {which} AND t.to_member_id IS NULL"
+        f"WHERE {one_of('t.snapshot_id', sorted(found))} AND t.to_member_id IS NULL"
     )
-    for row in records(reader, query, **named):
+    for row in records(reader, query):
         found[row["snapshot_id"]].add((row["topic"], row["partition"]))
     return {snapshot_id: frozenset(places) for snapshot_id, places in found.items()}
 
 
 def begun_late(reader: Reader, snapshot_ids: Iterable[str]) -> set[str]:
     """Return those of these snapshots with which a group's history begins although the group was there before."""
-    which, named = one_of("t.snapshot_id", "snapshot", sorted(snapshot_ids))
+    which = one_of("t.snapshot_id", sorted(snapshot_ids))
     query = f"SELECT t.snapshot_id FROM current_coverage t WHERE {which} AND t.kind = '{BEGINS_LATE}'"
-    return {row["snapshot_id"] for row in records(reader, query, **named)}
+    return {row["snapshot_id"] for row in records(reader, query)}
 
 
 # The snapshots of a generation (or group epoch), and which of them represents the rebalance.
@@ -542,9 +525,9 @@ def of_generations(prefix: str) -> str:
 
 def cluster_of(reader: Reader, group_id: str, cluster: str | None = None) -> str:
     """Return the cluster of the group. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP; AMBIGUOUS_GROUP for several."""
-    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    condition = matching("t.", group_id=group_id, cluster_id=cluster)
     query = f"SELECT DISTINCT t.cluster_id FROM current_group_snapshots t WHERE {condition}"
-    return _only([row["cluster_id"] for row in records(reader, query, **values)], reader, group_id, cluster)
+    return _only([row["cluster_id"] for row in records(reader, query)], reader, group_id, cluster)
 
 
 def _only(clusters: Iterable[str], reader: Reader, group_id: str, cluster: str | None) -> str:
@@ -565,15 +548,14 @@ def snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation:
 
     With the last snapshot in each cluster: so it takes one query, whatever there is.
     """
-    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
+    condition = matching("t.", group_id=group_id, cluster_id=cluster)
     back = "OVER (PARTITION BY q.cluster_id ORDER BY q.offset DESC, q.snapshot_id DESC)"
     every = (
         f"SELECT q.*, row_number() {back} AS back, first_value(q.number) {back} AS newest "
         f"FROM ({rebalance_states(condition)}) q"
     )
-    wanted: dict[str, Value] = {} if generation is None else {"number": generation}
-    asked = f"q.back = 1 OR q.number = {'q.newest' if generation is None else ':number'}"
-    rows = records(reader, f"SELECT q.* FROM ({every}) q WHERE {asked} ORDER BY q.offset", **values, **wanted)
+    asked = f"q.back = 1 OR q.number = {'q.newest' if generation is None else generation}"
+    rows = records(reader, f"SELECT q.* FROM ({every}) q WHERE {asked} ORDER BY q.offset")
     _only((row["cluster_id"] for row in rows), reader, group_id, cluster)
     number = rows[-1]["number"] if generation is None else generation
     if number is None:  # a deleted group has none any more
@@ -581,7 +563,7 @@ def snapshots_of(reader: Reader, group_id: str, cluster: str | None, generation:
     found = [row for row in rows if row["number"] == number]
     if not found:
         distinct = f"SELECT DISTINCT q.number FROM ({rebalance_states(condition)}) q WHERE q.number IS NOT NULL"
-        numbers = records(reader, f"{distinct} ORDER BY 1 DESC LIMIT {GENERATIONS_NAMED}", **values)
+        numbers = records(reader, f"{distinct} ORDER BY 1 DESC LIMIT {GENERATIONS_NAMED}")
         last_known = ", ".join(str(row["number"]) for row in reversed(numbers))
         text = f"group {group_id!r} has no generation {number} in this ledger; last known: {last_known}"
         raise Fault("UNKNOWN_GENERATION", text)
@@ -632,16 +614,16 @@ def _life(row: Record) -> tuple[int, str]:
 def anchor(reader: Reader, group_id: str, cluster: str | None, which: Selection) -> Record:
     """Return the last state up to a time, at an offset, or of an incarnation."""
     cluster = cluster_of(reader, group_id, cluster)
-    condition, values = matching("t.", group_id=group_id, cluster_id=cluster)
-    wanted: dict[str, Value] = {name: value for name, value in which._asdict().items() if value is not None}
-    asked = {"at": "q.observed_at <= :at"} | {name: f"q.{name} = :{name}" for name in ("offset", "incarnation")}
-    where = " AND ".join(asked[name] for name in wanted if name in asked)
+    condition = matching("t.", group_id=group_id, cluster_id=cluster)
+    where = matching("q.", offset=which.offset, incarnation=which.incarnation)
+    if which.at is not None:
+        where += f" AND q.observed_at <= {literal(which.at)}"
     every = f"SELECT q.* FROM ({rebalance_states(condition)}) q"
-    rows = records(reader, f"{every} WHERE {where} ORDER BY q.offset DESC LIMIT 1", **values, **wanted)
+    rows = records(reader, f"{every} WHERE {where} ORDER BY q.offset DESC LIMIT 1")
     if rows:
         return rows[0]
     columns = "min(t.observed_at) AS first, min(t.offset) AS low, max(t.offset) AS high, max(t.incarnation) AS lives"
-    [bounds] = records(reader, f"SELECT {columns} FROM current_group_snapshots t WHERE {condition}", **values)
+    [bounds] = records(reader, f"SELECT {columns} FROM current_group_snapshots t WHERE {condition}")
     if which.at is not None:
         begins = f"its record begins {iso(bounds['first'])}"
         raise Fault("NOT_KNOWN_YET", f"at {iso(which.at)} the ledger knows nothing of {group_id} yet: {begins}")

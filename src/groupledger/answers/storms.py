@@ -8,12 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from groupledger.answers.answer_columns import CLUSTER, GROUP, WHEN, computed, selected, shown
-from groupledger.answers.audit import CERTAIN, SAME, caused
+from groupledger.answers.audit import CERTAIN, SAME, caused, findings_in, most_frequent
 from groupledger.answers.queries import (
     CLASSIC,
     NUMBER,
     GroupKey,
-    Query,
     Reader,
     Record,
     by_group,
@@ -23,11 +22,9 @@ from groupledger.answers.queries import (
     records,
     steps,
 )
-from groupledger.answers.reader import ingest_findings
 from groupledger.answers.scope import Ranking, RequestedScope, Scope, limits, scope
 from groupledger.answers.spoken import OF_MEMBERS
 from groupledger.answers.states import BASELINE
-from groupledger.core.rebalance.findings import BY_CODE, BY_RECORDED, Severity
 from groupledger.core.text import shortened, stretch
 
 if TYPE_CHECKING:
@@ -110,55 +107,48 @@ def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
     return Ranking(Storm, within, groups, rows[0]["groups"] if rows else 0, notes)
 
 
-def counted_rebalances(within: Scope) -> Query:
+def counted_rebalances(within: Scope) -> str:
     """Select generations of classic groups, and the first fold of each epoch of others: neither rewrites nor births."""
-    condition, values = within.where("t.")
     within_group = "OVER (PARTITION BY t.cluster_id, t.group_id, t.incarnation ORDER BY t.offset)"
-    query = steps(
+    return steps(
         numbered="SELECT t.cluster_id, t.group_id, t.group_type, t.snapshot_id, t.previous_snapshot_id, t.observed_at, "
         f"t.offset, {NUMBER} AS number, lag({NUMBER}) {within_group} AS number_before, t.snapshot_kind "
-        f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED}",
+        f"FROM current_group_snapshots t WHERE {within.where('t.')} AND {COUNTED}",
         counted="SELECT r.* FROM numbered r WHERE r.number IS NOT NULL AND "
         "(r.number_before IS NULL OR r.number <> r.number_before)",
     )
-    return query, values
 
 
-def _busiest_days(within: Scope) -> Query:
+def _busiest_days(within: Scope) -> str:
     """Select for each group `n`, the most records in one day: looking for every worst hour would sort all records."""
-    condition, values = within.where("t.")
-    query = steps(
+    return steps(
         by_day="SELECT t.cluster_id, t.group_id, cast(t.observed_at AS DATE) AS day, count(*) AS n "
-        f"FROM current_group_snapshots t WHERE {condition} AND {COUNTED} "
+        f"FROM current_group_snapshots t WHERE {within.where('t.')} AND {COUNTED} "
         "GROUP BY t.cluster_id, t.group_id, cast(t.observed_at AS DATE)",
         busiest="SELECT cluster_id, group_id, max(n) AS n FROM by_day GROUP BY cluster_id, group_id",
     )
-    return query, values
 
 
 def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
     """Return the first groups, with how many rebalances they had, the most within an hour, and from when to when."""
-    days, of_days = _busiest_days(within)
     order = f"ORDER BY g.n DESC, g.cluster_id, g.group_id LIMIT {LOOKED_AT * limit}"
-    busiest = records(reader, f"SELECT g.*, count(*) OVER () AS total FROM ({days}) g {order}", **of_days)
-    hours, values = _worst_hours(within, {row["group_id"] for row in busiest})
+    busiest = records(reader, f"SELECT g.*, count(*) OVER () AS total FROM ({_busiest_days(within)}) g {order}")
+    hours = _worst_hours(within, {row["group_id"] for row in busiest})
     order = "g.in_an_hour DESC, g.rebalances DESC, g.cluster_id, g.group_id"
-    rows = records(reader, f"SELECT g.* FROM ({hours}) g ORDER BY {order} LIMIT {limit}", **values)
+    rows = records(reader, f"SELECT g.* FROM ({hours}) g ORDER BY {order} LIMIT {limit}")
     return [row | {"groups": busiest[0]["total"]} for row in rows]
 
 
-def _worst_hours(within: Scope, among: set[str]) -> Query:
+def _worst_hours(within: Scope, among: set[str]) -> str:
     """Select for these groups how many rebalances they had, the most within an hour, and from when to when."""
-    which, named = one_of("p.group_id", "busy", sorted(among))
-    of_period, values = counted_rebalances(within)
     declared = ", ".join(f"{sql} AS {name}" for name, sql in selected(Storm).items())
-    query = steps(
+    return steps(
         hours="SELECT p.*, count(*) OVER (PARTITION BY p.cluster_id, p.group_id ORDER BY p.observed_at RANGE BETWEEN "
-        f"INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({of_period}) p WHERE {which}",
+        f"INTERVAL '1' HOUR PRECEDING AND CURRENT ROW) AS in_an_hour FROM ({counted_rebalances(within)}) p "
+        f"WHERE {one_of('p.group_id', sorted(among))}",
         worst=f"SELECT h.cluster_id, h.group_id, {declared}, "
         "min(h.observed_at) AS first, max(h.observed_at) AS last FROM hours h GROUP BY h.cluster_id, h.group_id",
     )
-    return query, values | named
 
 
 def busy(reader: Reader, within: Scope, least: int) -> dict[GroupKey, int]:
@@ -166,10 +156,9 @@ def busy(reader: Reader, within: Scope, least: int) -> dict[GroupKey, int]:
 
     Looked for in groups that had half of them in one day: an hour lies in two days at most.
     """
-    days, of_days = _busiest_days(within)
-    found = records(reader, f"SELECT g.group_id FROM ({days}) g WHERE 2 * g.n >= {least}", **of_days)
-    hours, values = _worst_hours(within, {row["group_id"] for row in found})
-    rows = records(reader, f"SELECT g.* FROM ({hours}) g WHERE g.in_an_hour >= {least}", **values)
+    found = records(reader, f"SELECT g.group_id FROM ({_busiest_days(within)}) g WHERE 2 * g.n >= {least}")
+    hours = _worst_hours(within, {row["group_id"] for row in found})
+    rows = records(reader, f"SELECT g.* FROM ({hours}) g WHERE g.in_an_hour >= {least}")
     return {group_of(row): row["in_an_hour"] for row in rows}
 
 
@@ -177,7 +166,7 @@ def _storms(reader: Reader, within: Scope, rows: Sequence[Record]) -> Iterator[S
     """Return the storms of some groups, with one query for all of them at a time."""
     rebalances = by_group(_last(reader, within, rows))
     why = caused(reader, [each for of_group in rebalances.values() for each in of_group])
-    findings = by_group(_findings(reader, rebalances))
+    findings = by_group(findings_in(reader, rebalances.values()))
     flapping = by_group(_flapping(reader, within, rows))
     for row in rows:
         key = group_of(row)
@@ -185,26 +174,23 @@ def _storms(reader: Reader, within: Scope, rows: Sequence[Record]) -> Iterator[S
         yield _storm(row, of_group, findings.get(key, []), flapping.get(key, []))
 
 
-def _among(prefix: str, rows: Sequence[Record]) -> Query:
+def _among(prefix: str, rows: Sequence[Record]) -> str:
     """Require that columns name one of these groups."""
-    clusters, of_clusters = one_of(f"{prefix}cluster_id", "cluster", sorted({row["cluster_id"] for row in rows}))
-    groups, of_groups = one_of(f"{prefix}group_id", "group", sorted({row["group_id"] for row in rows}))
-    return f"{clusters} AND {groups}", of_clusters | of_groups
+    clusters = one_of(f"{prefix}cluster_id", sorted({row["cluster_id"] for row in rows}))
+    groups = one_of(f"{prefix}group_id", sorted({row["group_id"] for row in rows}))
+    return f"{clusters} AND {groups}"
 
 
 def _last(reader: Reader, within: Scope, rows: Sequence[Record]) -> list[Record]:
     """Return the last rebalances of each of the groups, the latest first."""
-    query, values = counted_rebalances(within)
-    among, named = _among("q.", rows)
     newest = "row_number() OVER (PARTITION BY q.cluster_id, q.group_id ORDER BY q.offset DESC) AS newest"
-    found = records(
-        reader,
-        f"SELECT n.* FROM (SELECT q.*, {newest} FROM ({query}) q WHERE {among}) n WHERE n.newest <= {MOST_LOOKED_AT} "
+    query = steps(
+        ordered=f"SELECT q.*, {newest} FROM ({counted_rebalances(within)}) q WHERE {_among('q.', rows)}",
+        last=f"SELECT n.* FROM ordered n WHERE n.newest <= {MOST_LOOKED_AT} "
         "ORDER BY n.cluster_id, n.group_id, n.newest",
-        **(values | named),
     )
     wanted = set(map(group_of, rows))
-    return [each for each in found if group_of(each) in wanted]
+    return [each for each in records(reader, query) if group_of(each) in wanted]
 
 
 def _storm(row: Record, why: Sequence[StateChange], findings: Sequence[Record], flapping: Sequence[Record]) -> Storm:
@@ -220,12 +206,6 @@ def _storm(row: Record, why: Sequence[StateChange], findings: Sequence[Record], 
         member: str | None = found["member_id"]
         if member is not None:
             members[labels.get(member, member)] += found["n"]
-    codes = Counter[str]()
-    for found in findings:
-        codes[found["code"]] = max(codes[found["code"]], found["records"])
-    order = list(BY_CODE)
-    audited = ((BY_RECORDED[code].code, times) for code, times in codes.items())
-    ordered = sorted(audited, key=lambda pair: (-pair[1], order.index(pair[0])))
     return from_row(
         Storm,
         row,
@@ -233,50 +213,22 @@ def _storm(row: Record, why: Sequence[StateChange], findings: Sequence[Record], 
         causes=_shares(causes),
         members=_shares(members, NAMED),
         partitions=tuple(Share(f"{each['topic']}-{each['partition']}", each["n"]) for each in flapping),
-        findings=tuple(Share(*each) for each in ordered),
+        findings=tuple(Share(*each) for each in most_frequent(findings)),
     )
-
-
-def _findings(reader: Reader, rebalances: Mapping[GroupKey, Sequence[Record]]) -> list[Record]:
-    """Count findings in these records by group, code and member; `records` are those of the code."""
-    if not rebalances:
-        return []
-    codes, values = one_of("v.code", "code", BY_RECORDED)
-    spans = []
-    for number, ((cluster, group), rows) in enumerate(rebalances.items()):
-        begins, ends = rows[-1]["offset"], rows[0]["offset"]
-        spans.append(
-            f"(v.cluster_id = :cluster_{number} AND v.group_id = :group_{number} "
-            f"AND v.offset >= {begins} AND v.offset <= {ends})"
-        )
-        values |= {f"cluster_{number}": cluster, f"group_{number}": group}
-    query = steps(
-        found="SELECT v.cluster_id, v.group_id, v.code, v.member_id, v.snapshot_id "
-        f"FROM ({ingest_findings()}) v WHERE {codes} AND v.severity <> '{Severity.INFO.value}' "
-        f"AND ({' OR '.join(spans)})",
-        by_code="SELECT cluster_id, group_id, code, count(DISTINCT snapshot_id) AS records FROM found "
-        "GROUP BY cluster_id, group_id, code",
-        by_member="SELECT f.cluster_id, f.group_id, f.code, f.member_id, c.records, count(DISTINCT f.snapshot_id) AS n "
-        "FROM found f JOIN by_code c ON c.cluster_id = f.cluster_id AND c.group_id = f.group_id AND c.code = f.code "
-        "GROUP BY f.cluster_id, f.group_id, f.code, f.member_id, c.records "
-        "ORDER BY f.cluster_id, f.group_id, f.code, f.member_id",
-    )
-    return records(reader, query, **values)
 
 
 def _flapping(reader: Reader, within: Scope, rows: Sequence[Record]) -> list[Record]:
     """Return the partitions that went to a member most often, other than for the first time, by group."""
-    condition, values = within.where("t.", "at")
-    among, named = _among("t.", rows)
+    condition = f"{within.where('t.', 'at')} AND {_among('t.', rows)}"
     order = "PARTITION BY c.cluster_id, c.group_id ORDER BY c.n DESC, c.topic, c.partition"
     query = steps(
         counted="SELECT t.cluster_id, t.group_id, coalesce(t.topic, t.topic_id) AS topic, t.partition, count(*) AS n "
-        f"FROM current_ownership_changes t WHERE {condition} AND {among} AND t.to_member_id IS NOT NULL "
+        f"FROM current_ownership_changes t WHERE {condition} AND t.to_member_id IS NOT NULL "
         "GROUP BY t.cluster_id, t.group_id, coalesce(t.topic, t.topic_id), t.partition HAVING count(*) > 1",
         ranked=f"SELECT c.*, row_number() OVER ({order}) AS place FROM counted c",
         first=f"SELECT * FROM ranked r WHERE r.place <= {NAMED} ORDER BY r.cluster_id, r.group_id, r.place",
     )
-    return records(reader, query, **(values | named))
+    return records(reader, query)
 
 
 def _shares(counted: Mapping[str, int], limit: int | None = None) -> tuple[Share, ...]:
@@ -321,38 +273,33 @@ Stickinesses = Annotated[Ranking[Stickiness], "The groups with most excess first
 def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesses:
     """Rank groups by what they moved too much. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    query, values = _moves_by_group(within)
     order = "g.excess DESC, g.moves DESC, g.cluster_id, g.group_id, g.assignor"
-    rows = records(
-        reader, f"SELECT g.*, count(*) OVER () AS total FROM ({query}) g ORDER BY {order} LIMIT {limit}", **values
-    )
+    counted = f"SELECT g.*, count(*) OVER () AS total FROM ({_moves_by_group(within)}) g"
+    rows = records(reader, f"{counted} ORDER BY {order} LIMIT {limit}")
     groups = tuple(from_row(Stickiness, row) for row in rows)
     notes = limits(reader, within, groups, with_members=NOT_RECOMPUTED)
     return Ranking(Stickiness, within, groups, rows[0]["total"] if rows else 0, notes)
 
 
-def rebalances_compared(within: Scope) -> Query:
+def rebalances_compared(within: Scope) -> str:
     """Build a query with a row per computed rebalance: whether it is `compared`, and its least is `certain`."""
-    condition, values = within.where("r.")
-    same, named = one_of("r.verdict", "verdict", SAME)
-    rows = (
+    compared = f"{one_of('r.verdict', SAME)} AND r.least_moves IS NOT NULL"
+    return (
         "SELECT r.cluster_id, r.group_id, r.assignor, r.snapshot_id, s.generation, r.observed_at, r.moves, "
-        f"r.least_moves, CASE WHEN {same} AND r.least_moves IS NOT NULL THEN 1 ELSE 0 END AS compared, "
-        f"CASE WHEN {same} AND r.least_moves IS NOT NULL AND {CERTAIN} THEN 1 ELSE 0 END AS certain "
+        f"r.least_moves, CASE WHEN {compared} THEN 1 ELSE 0 END AS compared, "
+        f"CASE WHEN {compared} AND {CERTAIN} THEN 1 ELSE 0 END AS certain "
         "FROM current_rebalances r JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id "
-        f"AND s.group_id = r.group_id AND s.snapshot_id = r.snapshot_id WHERE {condition} "
-        "AND r.scenario = :scenario AND r.round = 1 AND r.snapshot_kind <> 'rewrite' AND r.members > 0 "
+        f"AND s.group_id = r.group_id AND s.snapshot_id = r.snapshot_id WHERE {within.where('r.')} "
+        f"AND r.scenario = '{BASELINE}' AND r.round = 1 AND r.snapshot_kind <> 'rewrite' AND r.members > 0 "
         f"AND s.group_type = '{CLASSIC}'"
     )
-    return rows, values | named | {"scenario": BASELINE}
 
 
-def _moves_by_group(within: Scope) -> Query:
-    rows, values = rebalances_compared(within)
+def _moves_by_group(within: Scope) -> str:
     group = "o.cluster_id, o.group_id, o.assignor"
     worst = "CASE WHEN o.place = 1 AND o.too_many > 0 THEN"
-    query = steps(
-        compared=rows,
+    return steps(
+        compared=rebalances_compared(within),
         excess="SELECT q.*, CASE WHEN q.certain = 1 AND q.moves > q.least_moves THEN q.moves - q.least_moves ELSE 0 "
         "END AS too_many, CASE WHEN q.certain = 1 AND q.moves < q.least_moves THEN q.least_moves - q.moves ELSE 0 END "
         "AS too_few FROM compared q",
@@ -367,4 +314,3 @@ def _moves_by_group(within: Scope) -> Query:
         f"max({worst} o.snapshot_id END) AS worst_snapshot_id, max({worst} o.generation END) AS worst_generation "
         f"FROM ranked o GROUP BY {group}",
     )
-    return query, values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import merge
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -21,25 +21,24 @@ from groupledger.answers.queries import (
     MOST_ASKED,
     GroupKey,
     NamedPartition,
-    Query,
     Reader,
     Record,
-    Value,
     alike,
     by_group,
     from_row,
     group_of,
     is_pattern,
+    literal,
     matching,
     one_of,
     records,
 )
 from groupledger.answers.scope import require_names
-from groupledger.answers.states import Difference, rebalance_states, states
+from groupledger.answers.states import Difference, baseline, rebalance_states, states
 from groupledger.core.moments import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from datetime import datetime
 
 
@@ -101,21 +100,26 @@ def timeline(
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
-    condition, values = matching("t.", cluster_id=cluster)
-    named, names = alike("t.group_id", "group_id", group)
-    found = _Found(reader, condition, named, values | names)
-    rows, total = found.chosen(since, until, limit)
+    of_cluster, named = matching("t.", cluster_id=cluster), alike("t.group_id", group)
+    rows, total = _chosen(reader, f"{of_cluster} AND {named}", since, until, limit)
     if not rows:
         require_names(reader, cluster, group)
-        return Timeline(group, since, until, (), 0, tuple(found.why_none(group)))
-    found = found.narrowed(rows)
-    ids = [each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None]
-    known = states(reader, found.of_groups, found.values, ids).with_given(reader, found.of_groups, found.values)
+        return Timeline(group, since, until, (), 0, (_why_none(reader, f"{of_cluster} AND {named}", group),))
+    groups = sorted({row["group_id"] for row in rows})
+    if len(groups) <= MOST_ASKED:  # a pattern keeps no group of a view unread
+        named = one_of("t.group_id", groups)
+    asked = f"{of_cluster} AND {named}"
+    ids = {each for row in rows for each in (row["snapshot_id"], row["before_id"]) if each is not None}
+    computed = baseline(reader, f"{asked} AND {one_of('t.snapshot_id', sorted(ids))}")
+    known = states(reader, asked, ids).with_results(computed).with_given(reader, asked)
     differences = [known.difference(*group_of(row), row["before_id"], row["snapshot_id"]) for row in rows]
     sides = with_coordinators(reader, differences)
     stretches = _stretches(rows, sides)
-    begin = min(stretch.start for stretch in stretches)
-    findings, gaps = found.findings(begin), found.gaps(begin)
+    begin = f"t.offset >= {min(stretch.start for stretch in stretches)}"
+    evidence = "t.code, t.member_id, t.topic, t.partition, t.evidence"
+    findings = _Positioned(reader, "current_violations", evidence, f"{asked} AND {begin}")
+    of_logs_too = f"{of_cluster} AND ({named} OR t.group_id = '') AND {begin}"
+    gaps = _Positioned(reader, "current_coverage", "t.kind, t.reason", of_logs_too)
     entries = [
         _entry(row, differs, findings.within(row, stretch), gaps.within(row, stretch))
         for row, differs, stretch in zip(rows, sides, stretches, strict=True)
@@ -161,8 +165,10 @@ def _in_order(entries: list[TimelineEntry]) -> Iterator[TimelineEntry]:
 class _Positioned:
     """Findings or gaps by group and offset; those without a group are of a whole log partition."""
 
-    def __init__(self, rows: Iterable[Record]) -> None:
-        self._rows = by_group(rows)
+    def __init__(self, reader: Reader, view: str, columns: str, condition: str) -> None:
+        columns = f"t.cluster_id, t.group_id, t.offset, t.snapshot_id, {columns}"
+        query = f"SELECT DISTINCT {columns} FROM {view} t WHERE {condition} ORDER BY {columns}"
+        self._rows = by_group(records(reader, query))
 
     def within(self, entry: Record, offsets: range) -> list[Record]:
         """Return the rows of the entry's group and log partition at these offsets."""
@@ -177,72 +183,27 @@ class _Positioned:
         return rows[bisect_left(rows, offsets.start, key=offset) : bisect_left(rows, offsets.stop, key=offset)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The records of the groups that are asked for."""
-
-    reader: Reader
-    condition: str
-    named: str
-    values: dict[str, Value]
-
-    @property
-    def of_groups(self) -> str:
-        """The condition that a row is of these groups."""
-        return f"{self.condition} AND {self.named}"
-
-    def chosen(self, since: datetime | None, until: datetime | None, limit: int) -> tuple[list[Record], int]:
-        """Return the newest entries, by group and position, and how many there are in all."""
-        window, values = _window(since, until)
-        late = "true" if since is None else "t.observed_at >= :since"
-        entries = f"SELECT q.* FROM ({rebalance_states(self.of_groups, late)}) q WHERE q.represents AND {window}"
-        newest = "q.observed_at DESC, q.cluster_id, q.group_id, q.offset DESC"
-        rows = records(self.reader, f"{entries} ORDER BY {newest} LIMIT {limit + 1}", **self.values, **values)
-        total = len(rows)
-        if total > limit:
-            counted = f"SELECT count(*) AS n FROM ({entries}) e"
-            [row] = records(self.reader, counted, **self.values, **values)
-            total = row["n"]
-        return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
-
-    def narrowed(self, rows: list[Record]) -> _Found:
-        """Name the groups that rows are of, if they are few: a pattern keeps no group of a view unread."""
-        groups = sorted({row["group_id"] for row in rows})
-        if len(groups) > MOST_ASKED:
-            return self
-        named, names = one_of("t.group_id", "named", groups)
-        return replace(self, named=named, values={**self.values, **names})
-
-    def findings(self, begin: int) -> _Positioned:
-        """Return the findings from an offset on."""
-        columns = "t.code, t.member_id, t.topic, t.partition, t.evidence"
-        return self._positioned("current_violations", columns, self.named, begin)
-
-    def gaps(self, begin: int) -> _Positioned:
-        """Return what the log lacks from an offset on: of the groups, and of whole log partitions."""
-        return self._positioned("current_coverage", "t.kind, t.reason", f"({self.named} OR t.group_id = '')", begin)
-
-    def _positioned(self, view: str, columns: str, of_groups: str, begin: int) -> _Positioned:
-        columns = f"t.cluster_id, t.group_id, t.offset, t.snapshot_id, {columns}"
-        query = (
-            f"SELECT DISTINCT {columns} FROM {view} t WHERE {self.condition} AND {of_groups} "
-            f"AND t.offset >= :begin ORDER BY {columns}"
-        )
-        return _Positioned(records(self.reader, query, **self.values, begin=begin))
-
-    def why_none(self, group: str) -> Iterator[str]:
-        """Say from when to when the groups are known."""
-        query = (
-            "SELECT min(t.observed_at) AS begins, max(t.observed_at) AS ends "
-            f"FROM current_group_snapshots t WHERE {self.of_groups}"
-        )
-        [row] = records(self.reader, query, **self.values)
-        which = f"groups like {group}" if is_pattern(group) else group
-        yield f"nothing in that time: the ledger knows {which} from {iso(row['begins'])} to {iso(row['ends'])}"
+def _chosen(
+    reader: Reader, asked: str, since: datetime | None, until: datetime | None, limit: int
+) -> tuple[list[Record], int]:
+    """Return the newest entries, by group and position, and how many there are in all."""
+    period, late = "q.represents", "true"
+    if since is not None:
+        period, late = f"{period} AND q.observed_at >= {literal(since)}", f"t.observed_at >= {literal(since)}"
+    if until is not None:
+        period += f" AND q.began_at <= {literal(until)}"
+    entries = f"SELECT q.* FROM ({rebalance_states(asked, late)}) q WHERE {period}"
+    newest = "q.observed_at DESC, q.cluster_id, q.group_id, q.offset DESC"
+    rows = records(reader, f"{entries} ORDER BY {newest} LIMIT {limit + 1}")
+    total = len(rows)
+    if total > limit:
+        total = records(reader, f"SELECT count(*) AS n FROM ({entries}) e")[0]["n"]
+    return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
 
 
-def _window(since: datetime | None, until: datetime | None) -> Query:
-    """Require that an entry is in a stretch of time, of which either end may be open."""
-    values: dict[str, Value] = {name: at for name, at in (("since", since), ("until", until)) if at is not None}
-    conditions = {"since": "q.observed_at >= :since", "until": "q.began_at <= :until"}
-    return " AND ".join(conditions[name] for name in values) or "true", values
+def _why_none(reader: Reader, asked: str, group: str) -> str:
+    """Say from when to when the groups are known."""
+    bounds = "min(t.observed_at) AS begins, max(t.observed_at) AS ends"
+    [row] = records(reader, f"SELECT {bounds} FROM current_group_snapshots t WHERE {asked}")
+    which = f"groups like {group}" if is_pattern(group) else group
+    return f"nothing in that time: the ledger knows {which} from {iso(row['begins'])} to {iso(row['ends'])}"

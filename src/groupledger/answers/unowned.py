@@ -20,9 +20,9 @@ from groupledger.answers.queries import (
     BY_ID,
     CLASSIC,
     MOST_ASKED,
+    NUMBER,
     GroupKey,
     NamedPartition,
-    Query,
     Reader,
     Record,
     TopicLife,
@@ -30,6 +30,7 @@ from groupledger.answers.queries import (
     gathered,
     group_of,
     life_at,
+    literal,
     newest,
     of_each,
     of_groups,
@@ -137,7 +138,7 @@ class _LastStates:
     """The last complete states, up to a moment, of the groups that are asked for; `until`: up to when each is known."""
 
     reader: Reader
-    asked: Query
+    asked: str
     at: datetime
     sides: dict[GroupKey, Side]
     until: dict[GroupKey, datetime]
@@ -164,36 +165,34 @@ class _LastStates:
 
     def histories(self, groups: set[GroupKey], since_offset: int) -> dict[GroupKey, list[Record]]:
         """Return the states of these groups from an offset on, the last one first."""
-        condition, values = _among(self.asked, groups)
+        condition = f"{_among(self.asked, groups)} AND t.observed_at <= {literal(self.at)}"
         query = (
-            "SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, coalesce(t.generation, "
-            "t.group_epoch) AS number, coalesce(t.shared_topics, t.subscribed_topics) AS topics "
-            f"FROM current_group_snapshots t WHERE {condition} AND t.offset >= :low AND t.observed_at <= :moment "
-            "ORDER BY t.offset DESC, t.snapshot_id DESC"
+            f"SELECT t.cluster_id, t.group_id, t.snapshot_id, t.offset, t.observed_at, {NUMBER} AS number, "
+            "coalesce(t.shared_topics, t.subscribed_topics) AS topics FROM current_group_snapshots t "
+            f"WHERE {condition} AND t.offset >= {since_offset} ORDER BY t.offset DESC, t.snapshot_id DESC"
         )
-        return by_group(records(self.reader, query, **values, low=since_offset, moment=self.at))
+        return by_group(records(self.reader, query))
 
 
-def _among(asked: Query, groups: Collection[GroupKey]) -> Query:
+def _among(asked: str, groups: Collection[GroupKey]) -> str:
     """Require that columns of `t` name these groups, as far as naming them is shorter."""
     if len(groups) > MOST_ASKED:
         return asked
-    which, names = one_of("t.group_id", "group", sorted({group for _, group in groups}))
-    return f"{asked[0]} AND {which}", asked[1] | names
+    return f"{asked} AND {one_of('t.group_id', sorted({group for _, group in groups}))}"
 
 
-def _last_states(reader: Reader, asked: Query, at: datetime) -> _LastStates:
+def _last_states(reader: Reader, asked: str, at: datetime) -> _LastStates:
     last = newest(
-        f"{asked[0]} AND t.complete AND t.observed_at <= :moment",
+        f"{asked} AND t.complete AND t.observed_at <= {literal(at)}",
         "t.cluster_id, t.group_id, t.snapshot_id, t.observed_at",
     )
-    found = {group_of(row): row for row in records(reader, f"{last} ORDER BY 1, 2, 3", **asked[1], moment=at)}
-    recorded = states(reader, *_among(asked, found), [row["snapshot_id"] for row in found.values()], computed=False)
+    found = {group_of(row): row for row in records(reader, f"{last} ORDER BY 1, 2, 3")}
+    recorded = states(reader, _among(asked, found), [row["snapshot_id"] for row in found.values()])
     read = known(reader)
     until = {key: min(at, read.of(key[0], row["observed_at"])) for key, row in found.items()}
     sides = {key: recorded.sides[(*key, row["snapshot_id"])] for key, row in found.items()}
     gone = [key for key, side in sides.items() if recorded.unassigned(key[0], side, until[key])]
-    recorded = recorded.with_given(reader, *_among(asked, gone)) if gone else recorded
+    recorded = recorded.with_given(reader, _among(asked, gone)) if gone else recorded
     return _LastStates(reader, asked, at, sides, until, recorded)
 
 
@@ -225,21 +224,21 @@ def _changes(
         (cluster, topic): life_at(last.known.topics[cluster, topic], last.at) for cluster, _, topic, _ in places
     }
     by_id = {(key[0], life.topic_id): key[1] for key, life in names_now.items() if life is not None}
-    condition, values = _among(last.asked, groups)
-    by_name, names = one_of("t.topic", "topic", sorted({topic for _, topic in names_now}))
-    with_id, ids = one_of("t.topic_id", "id", sorted({each for _, each in by_id if each is not None}))
+    condition = f"{_among(last.asked, groups)} AND t.at <= {literal(last.at)}"
+    by_name = one_of("t.topic", sorted({topic for _, topic in names_now}))
+    with_id = one_of("t.topic_id", sorted({each for _, each in by_id if each is not None}))
     columns = "t.cluster_id, t.group_id, t.topic, t.topic_id, t.partition"
     query = steps(
         ranked=f"SELECT {columns}, t.at, t.held_since, t.offset, t.from_member_id, t.to_member_id, t.snapshot_id, "
         f"row_number() OVER (PARTITION BY {columns} ORDER BY {LATEST}) AS place, "
         f"min(CASE WHEN t.to_member_id IS NOT NULL THEN t.at END) OVER (PARTITION BY {columns}) AS first_had "
-        f"FROM current_ownership_changes t WHERE {condition} AND ({by_name} OR {with_id}) AND t.at <= :moment",
+        f"FROM current_ownership_changes t WHERE {condition} AND ({by_name} OR {with_id})",
         lasts="SELECT * FROM ranked q WHERE q.place = 1 "
         "ORDER BY q.offset, CASE WHEN q.to_member_id IS NULL THEN 0 ELSE 1 END",
     )
     lost: dict[Place, Record] = {}
     had: dict[tuple[str, str, str | None], list[tuple[int, datetime]]] = {}
-    for row in records(last.reader, query, **values, **names, **ids, moment=last.at):
+    for row in records(last.reader, query):
         key, number = group_of(row), row["partition"]
         if row["first_had"] is not None:
             had.setdefault((*key, row["topic"]), []).append((number, row["first_had"]))
@@ -527,12 +526,11 @@ def unowned_time(reader: Reader, of_group: Scope, most_states: int) -> UnownedTi
     Only while the group had members: of an empty group nothing is said. `of_group` names its cluster, too.
     """
     with measured(reader, of_group) as of_period:
-        lacking, values = _lacking(of_period)
         last = (
-            f"SELECT b.*, count(*) OVER () AS total FROM ({lacking}) b WHERE b.lacks = 1 "
+            f"SELECT b.*, count(*) OVER () AS total FROM ({_lacking(of_period)}) b WHERE b.lacks = 1 "
             f"ORDER BY b.offset DESC, b.snapshot_id DESC LIMIT {most_states}"
         )
-        found = records(reader, f"SELECT * FROM ({last}) n ORDER BY n.offset", **values)
+        found = records(reader, f"SELECT * FROM ({last}) n ORDER BY n.offset")
     rows = [row for row in found if _lasted(row)]
     if not rows:
         return UnownedTime((), 0)
@@ -556,13 +554,12 @@ def _candidates(reader: Reader, of_period: MeasuredStates) -> list[Record]:
 
     What is short and stands alone is a round of a cooperative rebalance.
     """
-    lacking, values = _lacking(of_period)
+    until = f"coalesce(b.until_at, {literal(of_period.within.end)})"
     rows = records(
         reader,
-        f"SELECT b.* FROM ({lacking}) b WHERE b.lacks = 1 AND (b.lacked = 1 OR b.will_lack = 1 OR "
-        f"coalesce(b.until_at, :end) > b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds') "
+        f"SELECT b.* FROM ({_lacking(of_period)}) b WHERE b.lacks = 1 AND (b.lacked = 1 OR b.will_lack = 1 OR "
+        f"{until} > b.observed_at + INTERVAL '{int(PATIENCE.total_seconds())} seconds') "
         "ORDER BY b.cluster_id, b.group_id, b.offset",
-        **(values | {"end": of_period.within.end}),
     )
     return [row for row in rows if _lasted(row)]
 
@@ -571,15 +568,15 @@ def _lasted(row: Record) -> bool:
     return row["until_at"] is None or row["until_at"] > row["observed_at"]
 
 
-def _lacking(of_period: MeasuredStates) -> Query:
+def _lacking(of_period: MeasuredStates) -> str:
     """Select states with `lacks`: 1 if they have another number of partitions than their topics, or may hide it.
 
     `lacked` and `will_lack` say so of the states before and after.
     """
     hidden_by = (DOUBLE_OWNED, NOT_SUBSCRIBED, ASSIGNED_WITHOUT_TOPICS)
-    codes, named = one_of("v.code", "code", [each.recorded_as for each in hidden_by])
+    codes = one_of("v.code", [each.recorded_as for each in hidden_by])
     within_group = "OVER (PARTITION BY d.cluster_id, d.group_id, d.incarnation ORDER BY d.offset)"
-    query = steps(
+    return steps(
         # of runs that do not count, too: who owned what is looked up for each state, and which count takes memory
         hiding=f"SELECT DISTINCT v.snapshot_id FROM violations v WHERE {codes}",
         differing="SELECT s.*, CASE WHEN s.fewest <> s.greatest OR s.greatest <> coalesce(s.total, 0) "
@@ -589,7 +586,6 @@ def _lacking(of_period: MeasuredStates) -> Query:
         "d.observed_at, d.until_at, d.before, d.previous_snapshot_id, d.shared_topics, d.subscribed_topics, d.lacks, "
         f"lag(d.lacks) {within_group} AS lacked, lead(d.lacks) {within_group} AS will_lack FROM differing d",
     )
-    return query, named
 
 
 def _state(row: Record, recorded: _Recorded, read: Known, end: datetime) -> State:
@@ -651,12 +647,12 @@ def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, i
     found: dict[GroupKey, dict[str, int]] = {}
     groups = sorted({row["group_id"] for row in rows})
     for begin in range(0, len(groups), MOST_ASKED):
-        among, named = one_of("t.group_id", "group", groups[begin : begin + MOST_ASKED])
+        among = one_of("t.group_id", groups[begin : begin + MOST_ASKED])
         query = (
             "SELECT t.cluster_id, t.group_id, t.topic_id, min(t.offset) AS offset FROM current_ownership_changes t "
             f"WHERE {among} AND t.topic_id IS NOT NULL GROUP BY t.cluster_id, t.group_id, t.topic_id"
         )
-        for row in records(reader, query, **named):
+        for row in records(reader, query):
             found.setdefault(group_of(row), {})[row["topic_id"]] = row["offset"]
     return found
 
@@ -665,15 +661,14 @@ def _names(reader: Reader, by_id: set[str]) -> dict[str, str]:
     """Map `id:<topic id>` to the name that a listing gave it after the record was folded."""
     if not by_id:
         return {}
-    which, named = one_of("t.topic_id", "id", sorted(each.removeprefix(BY_ID) for each in by_id))
+    which = one_of("t.topic_id", sorted(each.removeprefix(BY_ID) for each in by_id))
     query = f"SELECT DISTINCT t.topic_id, t.topic FROM current_topic_snapshots t WHERE {which}"
-    return {BY_ID + row["topic_id"]: row["topic"] for row in records(reader, query, **named)}
+    return {BY_ID + row["topic_id"]: row["topic"] for row in records(reader, query)}
 
 
 def _listed(reader: Reader, within: Scope) -> Mapping[tuple[str, str], Listed]:
     """Map cluster and topic to the listings."""
-    query, values = listings(within)
-    rows = records(reader, f"SELECT * FROM ({query}) q ORDER BY q.valid_from, q.valid_until", **values)
+    rows = records(reader, f"SELECT * FROM ({listings(within)}) q ORDER BY q.valid_from, q.valid_until")
     found = gathered(((row["cluster_id"], row["topic"]), row) for row in rows)
     counts: dict[tuple[str, str], Listed] = {}
     for name, some in found.items():

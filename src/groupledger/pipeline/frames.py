@@ -170,11 +170,11 @@ class SparkReader:
             return ArrowTable.from_arrow(self._frame(sql, values).toArrow())
 
     @contextmanager
-    def kept(self, sql: str, /, **values: Value) -> Iterator[str]:
+    def kept(self, sql: str, /) -> Iterator[str]:
         """Keep the rows of a query where the executors store what is cached. Raises as `query`."""
         name = f"kept_{next(_NUMBERS)}"
         with _refused():
-            frame = self._frame(sql, values).persist()
+            frame = self._frame(sql, {}).persist()
             frame.createOrReplaceTempView(name)
         try:
             yield name
