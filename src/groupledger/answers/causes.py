@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
 from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple, TypeVar
 
@@ -370,12 +371,13 @@ class TopicChanges:
         if not all(side.members and side.complete for side in (self._before, self._after)):
             return
         before, after = self._assigned(self._before), self._assigned(self._after)
-        earlier_ones = (each for each in self._given if each.offset <= self._before.offset)
-        given = gathered((self._name(each.topic, each.topic_id), each) for each in earlier_ones)
         nothing: tuple[set[int], set[str]] = (set(), set())
         for name in sorted(before.keys() | after.keys() | self._before.topics | self._after.topics):
             (had, ids_before), (has, ids_after) = before.get(name, nothing), after.get(name, nothing)
-            of_name = given.get(name, [])
+            if (had, ids_before) == (has, ids_after):  # as in most rebalances: what was earlier then shows nothing
+                yield name, _Topic(had, has, ids_before, ids_after, had, bool(had))
+                continue
+            of_name = self._given_before.get(name, [])
             same = [
                 each
                 for each in of_name
@@ -383,6 +385,11 @@ class TopicChanges:
             ]
             earlier = {each.partition for each in same} | (had if not ids_before or ids_before & ids_after else set())
             yield name, _Topic(had, has, ids_before, ids_after, earlier, bool(had or of_name))
+
+    @cached_property
+    def _given_before(self) -> dict[str, list[GivenPartition]]:
+        earlier_ones = (each for each in self._given if each.offset <= self._before.offset)
+        return gathered((self._name(each.topic, each.topic_id), each) for each in earlier_ones)
 
     def _name(self, topic: str | None, topic_id: str | None) -> str:
         return topic or self._names.get(topic_id or "") or f"id:{topic_id}"
