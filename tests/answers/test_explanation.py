@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from groupledger.answers.causes import CauseKind, Moved, Side, causes, moved
+from groupledger.answers import causes as compared
+from groupledger.answers.causes import CauseKind, Moved, Side, moved
 from groupledger.answers.explanation import explain
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli import main
@@ -19,6 +20,11 @@ from tests.answers.rows import at, wire
 def member(name, topics=("a",), instance=None, rack=None, recorded="", **more):
     row = {"member_id": name, "group_instance_id": instance, "client_id": None, "host": None, "rack_id": rack}
     return row | {"topics": list(topics), "recorded": wire(recorded) if recorded else None} | more
+
+
+def causes(before, after):
+    """The causes without a listing of topics, and without what members had earlier."""
+    return compared.causes(before, after, {}, ())
 
 
 def side(*members, assignor="range", follow_up=False):

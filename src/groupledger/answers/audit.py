@@ -22,6 +22,7 @@ from groupledger.answers.queries import (
     from_row,
     gathered,
     group_of,
+    in_parts,
     literal,
     matching,
     of_each,
@@ -92,9 +93,7 @@ def caused(reader: Reader, rows: Sequence[Record]) -> dict[str, StateChange]:
 def _results(reader: Reader, known: States) -> Iterator[Record]:
     """Return what our own run says of these states, and of others of their groups between them, in few queries."""
     moments_of = gathered((group, side.at) for (_, group, _), side in known.sides.items())
-    groups = sorted(moments_of)
-    for begin in range(0, len(groups), GROUPS_ASKED):
-        some = groups[begin : begin + GROUPS_ASKED]
+    for some in in_parts(sorted(moments_of), GROUPS_ASKED):
         moments = [at for group in some for at in moments_of[group]]
         period = f"t.observed_at >= {literal(min(moments))} AND t.observed_at <= {literal(max(moments))}"
         yield from baseline(reader, f"{one_of('t.group_id', some)} AND {period}")

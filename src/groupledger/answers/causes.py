@@ -117,30 +117,17 @@ Counts = Mapping[str, tuple[str | None, int] | None]
 """A topic's id and partition count at a time; None: no listing had it."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicFindings:
-    """What became of topics between two states: `sure` causes, and `possible` ones that a listing shows.
+def causes(
+    before: Side | None, after: Side, lives: Mapping[str, tuple[TopicLife, ...]], given: Sequence[GivenPartition]
+) -> Iterator[Cause]:
+    """Return what differs between two states: members first, what is only possible last; NOT_SHOWN if nothing does.
 
-    `guesses` are possible ones that no listing confirms. `given_again`: how many partitions that members had earlier
-    had no owner in the state before, and have one now; `late` says which were assigned for the first time although they
-    had been listed before.
+    `lives`: how their topics were listed, by name. `given`: the partitions that members of the group have had.
     """
-
-    sure: tuple[Cause, ...] = ()
-    possible: tuple[Cause, ...] = ()
-    guesses: tuple[Cause, ...] = ()
-    given_again: int = 0
-    late: tuple[str, ...] = ()
-
-
-NO_TOPICS = TopicFindings()
-
-
-def causes(before: Side | None, after: Side, topics: TopicFindings = NO_TOPICS) -> Iterator[Cause]:
-    """Return what differs between two states: members first, what is only possible last; NOT_SHOWN if nothing does."""
     if before is None:
         yield Cause(CauseKind.GROUP_BORN, None, "the first state of the group that the ledger has")
         return
+    topics = TopicChanges(before, after, lives, given)
     converted = list(_of_type(before, after))
     found = [*converted, *_of_members(before, after), *topics.sure]
     was, now = (assigned_by(side.group_type, side.assignor) for side in (before, after))
@@ -158,7 +145,7 @@ def causes(before: Side | None, after: Side, topics: TopicFindings = NO_TOPICS) 
     yield from [*found, *topics.possible, *(() if found else topics.guesses)] or [_not_shown(after, topics)]
 
 
-def _not_shown(after: Side, topics: TopicFindings) -> Cause:
+def _not_shown(after: Side, topics: TopicChanges) -> Cause:
     text = "no member, subscription, topic or assignor differs"
     if after.group_type == CLASSIC and after.members:
         text += ": a member joined again (the log does not say which, or why)"
@@ -333,39 +320,42 @@ class _Topic(NamedTuple):
 
 
 class TopicChanges:
-    """The topics of two neighbouring states. A group that comes from nothing shows nothing of topics."""
+    """What became of the topics of two neighbouring states. A group that comes from nothing shows nothing of topics.
+
+    `sure` causes are what the records show, `possible` ones what a listing shows where it may have led to the state;
+    `guesses` are possible ones that no listing confirms. `given_again`: how many partitions that members had earlier
+    had no owner in the state before, and have one now; `late` says which were assigned for the first time although they
+    had been listed before.
+    """
 
     def __init__(
         self, before: Side, after: Side, lives: Mapping[str, tuple[TopicLife, ...]], given: Sequence[GivenPartition]
     ) -> None:
-        """Take topics by name, with how they were listed; an id that the ledger has no name for stands for itself."""
+        """Compare them; an id that the ledger has no name for stands for itself."""
         self._before, self._after, self._lives, self._given = before, after, lives, given
         self._names = {life.topic_id: topic for topic, some in lives.items() for life in some if life.topic_id}
         entries = [entry for side in (before, after) for row in side.members for entry in _entries(row)]
         self._names |= {entry["topic_id"]: entry["topic"] for entry in entries if entry["topic"] is not None}
         # A classic group's records have no topic ids: those of its rows are from listings.
         self._has_ids = CLASSIC not in (before.group_type, after.group_type)
-        self._sure: list[Cause] = []
-        self._possible: list[Cause] = []
-        self._guesses: list[Cause] = []
-        self._late: list[str] = []
-
-    def findings(self) -> TopicFindings:
-        """Return what the records show, and changes that listings show where they may have led to the state."""
-        given_again = 0
-        same = self._before.topics == self._after.topics
+        self.sure: list[Cause] = []
+        self.possible: list[Cause] = []
+        self.guesses: list[Cause] = []
+        self.late: list[str] = []
+        self.given_again = 0
         for name, topic in self._topics():
-            was, is_now = name in self._before.topics, name in self._after.topics
-            if was:
-                given_again += len((topic.has - topic.had) & topic.earlier)
-            if (was and is_now) or (same and name.startswith("id:")):
-                self._of_subscribed(name, topic)
-            elif was and topic.had:
-                self._of_dropped(name)
-            elif is_now:
-                self._of_found(name)
-        sure, possible, guesses = map(tuple, (self._sure, self._possible, self._guesses))
-        return TopicFindings(sure, possible, guesses, given_again, tuple(self._late))
+            self._compare(name, topic)
+
+    def _compare(self, name: str, topic: _Topic) -> None:
+        was, is_now = name in self._before.topics, name in self._after.topics
+        if was:
+            self.given_again += len((topic.has - topic.had) & topic.earlier)
+        if (was and is_now) or (self._before.topics == self._after.topics and name.startswith("id:")):
+            self._of_subscribed(name, topic)
+        elif was and topic.had:
+            self._of_dropped(name)
+        elif is_now:
+            self._of_found(name)
 
     def _topics(self) -> Iterator[tuple[str, _Topic]]:
         if not all(side.members and side.complete for side in (self._before, self._after)):
@@ -407,14 +397,14 @@ class TopicChanges:
         """Return the cause in a topic that members subscribed to before, and still do."""
         if topic.has and topic.ids_after and topic.known_earlier and not topic.earlier:
             text = f"topic {name} was deleted and made again: it has another id"
-            self._sure.append(Cause(CauseKind.TOPIC_MADE_AGAIN, name, text))
+            self.sure.append(Cause(CauseKind.TOPIC_MADE_AGAIN, name, text))
         elif topic.has and not topic.earlier:
             self._of_first(name, topic)
         elif topic.has and not topic.had:
             # A cooperative leader may have withheld all of a topic that has few partitions.
             if not self._after.is_cooperative or self._within(name, _CREATED) is not None:
                 text = f"topic {name} is assigned again: nobody had any of its partitions"
-                self._sure.append(Cause(CauseKind.TOPIC_APPEARED, name, text))
+                self.sure.append(Cause(CauseKind.TOPIC_APPEARED, name, text))
         elif topic.has:
             self._of_assigned(name, topic)
         elif topic.had:
@@ -424,9 +414,9 @@ class TopicChanges:
         """Return the cause in a topic without earlier owners: a new one, unless the leader did not know it."""
         text = f"topic {name} is assigned for the first time, with {partition_count(len(topic.has))}"
         if self._listed_before(name) is not None:
-            self._late.append(f"{text}; it was listed before")
+            self.late.append(f"{text}; it was listed before")
         elif self._has_ids or self._within(name, _CREATED) is not None:
-            self._sure.append(Cause(CauseKind.TOPIC_APPEARED, name, f"{text}; it was subscribed to before"))
+            self.sure.append(Cause(CauseKind.TOPIC_APPEARED, name, f"{text}; it was subscribed to before"))
         else:
             text = f"topic {name} is new: it is assigned for the first time (or the leader had not known it)"
             self._guess(CauseKind.TOPIC_APPEARED, name, text)
@@ -445,12 +435,12 @@ class TopicChanges:
         text = f"topic {name} went from {partition_count(was)} to {now}"
         listed = self._listed_before(name)
         if listed is not None and listed.partition_count >= now:
-            self._late.append(f"partitions of topic {name} from {was} on are assigned for the first time")
+            self.late.append(f"partitions of topic {name} from {was} on are assigned for the first time")
             if any(life.partition_count < now for life in self._lives[name] if life.since < listed.since):
                 why = f"listed with {listed.partition_count} since {iso(listed.since)}, and assigned only now"
                 self._guess(CauseKind.PARTITIONS_ADDED, name, f"{text} ({why})")
         elif self._has_ids or self._within(name, _GROWN) is not None:
-            self._sure.append(Cause(CauseKind.PARTITIONS_ADDED, name, text))
+            self.sure.append(Cause(CauseKind.PARTITIONS_ADDED, name, text))
         elif not self._same_members:
             what = f"went from {partition_count(was)} to {now}"
             known = self._later(name, _GROWN) or "or the leader before had left them out"
@@ -460,7 +450,7 @@ class TopicChanges:
                 CauseKind.PARTITIONS_ADDED, name, f"{text} (or the state before, the first known, withheld them)"
             )
         else:
-            self._sure.append(Cause(CauseKind.PARTITIONS_ADDED, name, text))
+            self.sure.append(Cause(CauseKind.PARTITIONS_ADDED, name, text))
 
     @property
     def _same_members(self) -> bool:
@@ -476,7 +466,7 @@ class TopicChanges:
     def _of_vanished(self, name: str) -> None:
         """Return the cause in a topic of which no member has a partition any more."""
         if self._within(name, _DELETED, _REPLACED) is not None:
-            self._sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
+            self.sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
             return
         listed = self._later(name, _DELETED, _REPLACED)
         gone = "was deleted: nobody has any of its partitions any more"
@@ -489,7 +479,7 @@ class TopicChanges:
     def _of_dropped(self, name: str) -> None:
         """Return the cause in a topic without subscribers: clients with a pattern drop one that is deleted."""
         if self._within(name, _DELETED, _REPLACED) is not None:
-            self._sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
+            self.sure.append(Cause(CauseKind.TOPIC_DELETED, name, f"topic {name} was deleted"))
         elif (listed := self._later(name, _DELETED, _REPLACED)) is not None:
             self._perhaps(CauseKind.TOPIC_DELETED, name, "was deleted", listed)
 
@@ -500,10 +490,10 @@ class TopicChanges:
             self._perhaps(CauseKind.TOPIC_MADE_AGAIN, name, "was made again", listed)
 
     def _perhaps(self, kind: CauseKind, name: str, what: str, why: _Listed | str) -> None:
-        self._possible.append(Cause(kind, name, f"possibly: topic {name} {what} ({why})", possible=True))
+        self.possible.append(Cause(kind, name, f"possibly: topic {name} {what} ({why})", possible=True))
 
     def _guess(self, kind: CauseKind, name: str, text: str) -> None:
-        self._guesses.append(Cause(kind, name, f"possibly: {text}", possible=True))
+        self.guesses.append(Cause(kind, name, f"possibly: {text}", possible=True))
 
     def _listed_before(self, name: str) -> TopicLife | None:
         """Return the topic as it was listed at the time of the state before."""

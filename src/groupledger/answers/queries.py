@@ -204,10 +204,14 @@ def one_of(column: str, wanted: Iterable[str]) -> str:
     return f"{column} IN ({texts})" if texts else "false"
 
 
+def in_parts(rows: Sequence[T], most: int = MOST_ASKED) -> Iterator[Sequence[T]]:
+    """Cut rows into parts that one query asks about."""
+    return (rows[begin : begin + most] for begin in range(0, len(rows), most))
+
+
 def of_snapshots(prefix: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Require that a row is of one of these snapshots, some at a time; their groups keep other files unread."""
-    for begin in range(0, len(rows), MOST_ASKED):
-        some = rows[begin : begin + MOST_ASKED]
+    for some in in_parts(rows):
         groups = one_of(f"{prefix}group_id", sorted({row["group_id"] for row in some}))
         yield f"{groups} AND {one_of(f'{prefix}snapshot_id', [row['snapshot_id'] for row in some])}"
 

@@ -13,7 +13,6 @@ from groupledger.answers.causes import DELETED
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
-    MOST_ASKED,
     GroupKey,
     NamedPartition,
     Reader,
@@ -22,6 +21,7 @@ from groupledger.answers.queries import (
     from_row,
     gathered,
     group_of,
+    in_parts,
     life_at,
     lives_of,
     members_of,
@@ -302,8 +302,7 @@ def _user_data(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[st
     """Map snapshots to members whose assignment has user data; a snapshot whose bytes are not kept is left out."""
     places = {(*group_of(row), row["log_partition"], row["offset"]): row["snapshot_id"] for row in rows}
     found: dict[str, frozenset[str]] = {}
-    for begin in range(0, len(rows), MOST_ASKED):
-        some = rows[begin : begin + MOST_ASKED]
+    for some in in_parts(rows):
         groups = one_of("r.group_id", sorted({row["group_id"] for row in some}))
         offsets = ", ".join(str(row["offset"]) for row in some)
         query = (

@@ -15,7 +15,6 @@ from groupledger.answers.causes import (
     Moved,
     Side,
     StateChange,
-    TopicChanges,
     causes,
     moved,
     unowned,
@@ -23,7 +22,6 @@ from groupledger.answers.causes import (
 from groupledger.answers.queries import (
     CLASSIC,
     CONSUMER,
-    MOST_ASKED,
     NUMBER,
     GroupKey,
     NamedPartition,
@@ -33,6 +31,7 @@ from groupledger.answers.queries import (
     from_row,
     gathered,
     group_of,
+    in_parts,
     life_at,
     literal,
     lives_of,
@@ -77,10 +76,6 @@ class States:
     topics: Mapping[tuple[str, str], tuple[TopicLife, ...]]
     given: Mapping[GroupKey, Sequence[GivenPartition]] = field(default_factory=dict)
 
-    def with_more(self, others: States) -> States:
-        """Return these and others."""
-        return States({**self.sides, **others.sides}, {**self.topics, **others.topics}, {**self.given, **others.given})
-
     def with_given(self, reader: Reader, of_groups: str) -> States:
         """Add what causes rest on; `of_groups` is the condition on `t` that was asked for."""
         query = (
@@ -108,11 +103,9 @@ class States:
 
     def causes(self, cluster: str, group: str, before: Side | None, after: Side) -> tuple[Cause, ...]:
         """Return what led from one state to the other."""
-        if before is None:
-            return tuple(causes(None, after))
-        lives = {topic: self.topics.get((cluster, topic), ()) for topic in before.topics | after.topics}
-        given = self.given.get((cluster, group), ())
-        return tuple(causes(before, after, TopicChanges(before, after, lives, given).findings()))
+        names = after.topics if before is None else before.topics | after.topics
+        lives = {topic: self.topics.get((cluster, topic), ()) for topic in names}
+        return tuple(causes(before, after, lives, self.given.get((cluster, group), ())))
 
     def difference(self, cluster: str, group: str, before_id: str | None, after_id: str) -> Difference:
         """Compare two of the states; `before_id` may be one that the ledger does not have."""
@@ -224,14 +217,18 @@ def baseline(reader: Reader, condition: str) -> list[Record]:
 
 def states_of(reader: Reader, rows: Iterable[Record], *, given: bool = False) -> States:
     """Read the states with the snapshot ids of these rows, some at a time; `given`: with what causes rest on."""
-    ids = list({row["snapshot_id"]: row for row in rows}.values())
-    found = States({}, {})
-    for begin in range(0, len(ids), MOST_ASKED):
-        some = ids[begin : begin + MOST_ASKED]
+    distinct = list({row["snapshot_id"]: row for row in rows}.values())
+    sides: dict[SnapshotKey, Side] = {}
+    topics: dict[tuple[str, str], tuple[TopicLife, ...]] = {}
+    of_all: dict[GroupKey, Sequence[GivenPartition]] = {}
+    for some in in_parts(distinct):
         of_groups = one_of("t.group_id", sorted({row["group_id"] for row in some}))
-        read = states(reader, of_groups, [row["snapshot_id"] for row in some])
-        found = found.with_more(read.with_given(reader, of_groups) if given else read)
-    return found
+        found = states(reader, of_groups, [row["snapshot_id"] for row in some])
+        found = found.with_given(reader, of_groups) if given else found
+        sides |= found.sides
+        topics |= found.topics
+        of_all |= found.given
+    return States(sides, topics, of_all)
 
 
 def assigned_ids(side: Side) -> frozenset[str] | None:

@@ -18,6 +18,7 @@ from groupledger.answers.queries import (
     by_group,
     from_row,
     group_of,
+    in_parts,
     one_of,
     records,
     steps,
@@ -101,8 +102,7 @@ def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
     """Rank groups by their rebalances within one hour. Raises as `scope.scope`."""
     within = scope(reader, asked)
     rows = _ranked(reader, within, limit)
-    parts = (rows[begin : begin + TOGETHER] for begin in range(0, len(rows), TOGETHER))
-    groups = tuple(storm for some in parts for storm in _storms(reader, within, some))
+    groups = tuple(storm for some in in_parts(rows, TOGETHER) for storm in _storms(reader, within, some))
     notes = limits(reader, within, groups, otherwise="no record of this period is a rebalance")
     return Ranking(Storm, within, groups, rows[0]["groups"] if rows else 0, notes)
 

@@ -29,6 +29,7 @@ from groupledger.answers.queries import (
     by_group,
     gathered,
     group_of,
+    in_parts,
     life_at,
     literal,
     newest,
@@ -645,12 +646,11 @@ class _Recorded:
 def _given(reader: Reader, rows: Sequence[Record]) -> dict[GroupKey, dict[str, int]]:
     """Map, by group, topic ids to the offset of the first record that gave a partition of it to a member."""
     found: dict[GroupKey, dict[str, int]] = {}
-    groups = sorted({row["group_id"] for row in rows})
-    for begin in range(0, len(groups), MOST_ASKED):
-        among = one_of("t.group_id", groups[begin : begin + MOST_ASKED])
+    for groups in in_parts(sorted({row["group_id"] for row in rows})):
         query = (
             "SELECT t.cluster_id, t.group_id, t.topic_id, min(t.offset) AS offset FROM current_ownership_changes t "
-            f"WHERE {among} AND t.topic_id IS NOT NULL GROUP BY t.cluster_id, t.group_id, t.topic_id"
+            f"WHERE {one_of('t.group_id', groups)} AND t.topic_id IS NOT NULL "
+            "GROUP BY t.cluster_id, t.group_id, t.topic_id"
         )
         for row in records(reader, query):
             found.setdefault(group_of(row), {})[row["topic_id"]] = row["offset"]
