@@ -65,10 +65,8 @@ class Gauges:
 def gauges(reader: Reader, asked: RequestedScope) -> Gauges:
     """Return the numbers of the groups that were asked for. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    clusters = tuple(_clusters(reader, within.cluster))
-    if within.known_up_to is None:
-        return Gauges(within, clusters, (), ())
-    return Gauges(within, clusters, tuple(_groups(reader, within)), audit(reader, asked).found)
+    findings = () if within.known_up_to is None else audit(reader, asked).found
+    return Gauges(within, tuple(_clusters(reader, within.cluster)), group_gauges(reader, within), findings)
 
 
 def _clusters(reader: Reader, cluster: str | None) -> Iterator[ClusterGauges]:
@@ -78,7 +76,10 @@ def _clusters(reader: Reader, cluster: str | None) -> Iterator[ClusterGauges]:
         yield ClusterGauges(name, first, (of and of.newest_record) or last, of.up_to if of else last)
 
 
-def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
+def group_gauges(reader: Reader, within: Scope) -> tuple[GroupGauges, ...]:
+    """Return the numbers of the groups alone: there are none where the ledger knows of no record."""
+    if within.known_up_to is None:
+        return ()
     condition = f"{within.where('t.', 'at')} AND t.to_member_id IS NOT NULL"
     changes = f"SELECT t.* FROM current_ownership_changes t WHERE {condition}"
     rebalances, given = _summed(reader, counted_rebalances(within)), _summed(reader, changes)
@@ -92,7 +93,7 @@ def _groups(reader: Reader, within: Scope) -> list[GroupGauges]:
         numbers = *counts, moved["moves"], moved["least_moves"]
         none = (0, None, 0.0) if consumes else (None, None, None)
         found.append(GroupGauges(key[0], key[1], members, *numbers, *unowned.get(key, none)))
-    return found
+    return tuple(found)
 
 
 def _members(reader: Reader, within: Scope) -> dict[GroupKey, tuple[int, bool]]:

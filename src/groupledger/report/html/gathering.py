@@ -10,7 +10,7 @@ from datetime import timedelta
 from groupledger.answers.audit import Audit, Found, audit
 from groupledger.answers.causes import QUIET
 from groupledger.answers.explanation import Rebalance, with_states
-from groupledger.answers.gauges import Gauges, gauges
+from groupledger.answers.gauges import GroupGauges, group_gauges
 from groupledger.answers.group_owners import (
     Counted,
     GroupLine,
@@ -50,7 +50,7 @@ class Fleet:
     """The content of the index; `groups` are the worst first, `total` counts those left off; `known`: up to when."""
 
     audit: Audit
-    gauges: Gauges
+    gauges: tuple[GroupGauges, ...]
     storms: Storms
     skew: Skews
     groups: tuple[GroupLine, ...]
@@ -109,7 +109,7 @@ def fleet(reader: Reader, asked: RequestedScope) -> Fleet:
     busiest = [line.key for line in lines[:MOST_ROWS]]
     return Fleet(
         audit=judged,
-        gauges=gauges(reader, asked),
+        gauges=group_gauges(reader, within),
         storms=storms(reader, asked, RANKED),
         skew=skew(reader, asked, RANKED),
         groups=worst_first(lines, judged.found)[:MOST_GROUPS],

@@ -71,12 +71,12 @@ def index_page(of: Fleet, pages: Pages) -> IndexPage:
 
 def _headline(of: Fleet) -> str:
     """Say in a sentence what is wrong now; else what was, and else what is not known."""
-    stuck = [each for each in of.gauges.groups if each.unowned]
-    unknown = sum(each.unowned is None and each.members > 0 for each in of.gauges.groups)
+    stuck = [each for each in of.gauges if each.unowned]
+    unknown = sum(each.unowned is None and each.members > 0 for each in of.gauges)
     more = f" Of {numbered(unknown, 'group')} it is not known." if unknown else ""
-    empty = sum(not each.members for each in of.gauges.groups)
+    empty = sum(not each.members for each in of.gauges)
     if empty:
-        more += f" {empty:,} of {numbered(len(of.gauges.groups), 'group')} without members: nobody reads for them."
+        more += f" {empty:,} of {numbered(len(of.gauges), 'group')} without members: nobody reads for them."
     if stuck:
         have = "has" if len(stuck) == 1 else "have"
         number = numbered(sum(each.unowned or 0 for each in stuck), "partition")
@@ -92,9 +92,9 @@ def _headline(of: Fleet) -> str:
 
 def _numbers(of: Fleet) -> tuple[tuple[str, str], ...]:
     """Return three numbers, each with its label."""
-    ages = [each.oldest_unowned_seconds for each in of.gauges.groups if each.oldest_unowned_seconds is not None]
+    ages = [each.oldest_unowned_seconds for each in of.gauges if each.oldest_unowned_seconds is not None]
     oldest = length(timedelta(seconds=max(ages))) if any(ages) else "none" if ages else "not known"
-    rebalances = sum(each.rebalances for each in of.gauges.groups)
+    rebalances = sum(each.rebalances for each in of.gauges)
     return ((f"{of.total:,}", "groups"), (f"{rebalances:,}", "rebalances"), (oldest, "longest without an owner now"))
 
 
