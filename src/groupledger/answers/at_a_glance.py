@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from groupledger.answers.queries import NUMBER, Reader, literal, matching, newest, records, rows_of, steps
+from groupledger.answers.queries import NUMBER, Reader, first_of, literal, matching, newest, records, steps
 from groupledger.answers.scope import GAPS, NO_RECORD, require_names, require_scenario, unknown_group
 from groupledger.answers.spoken import SERVER_DEFAULT
 from groupledger.core.rebalance.findings import Severity
@@ -53,12 +53,8 @@ def _listing(reader: Reader, limit: int, title: str, rows: str, shown: Head, ord
     ordered = ", ".join(
         f"q.{name[1:]} DESC NULLS LAST" if name.startswith("-") else f"q.{name} ASC NULLS FIRST" for name in order
     )
-    query = f"SELECT {columns} FROM ({rows}) q ORDER BY {ordered} LIMIT {limit + 1}"
-    found = rows_of(reader.query(query))
-    total = len(found)
-    if total > limit:
-        total = records(reader, f"SELECT count(*) AS n FROM ({rows}) q")[0]["n"]
-    return Listing(title, shown, tuple(found[:limit]), total)
+    found, total = first_of(reader, rows, ordered, limit, columns)
+    return Listing(title, shown, tuple(tuple(row.values()) for row in found[:limit]), total)
 
 
 def clusters(reader: Reader, limit: int) -> Listing:

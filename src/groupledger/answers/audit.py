@@ -27,6 +27,7 @@ from groupledger.answers.queries import (
     matching,
     of_each,
     of_snapshots,
+    of_their_groups,
     one_of,
     records,
     steps,
@@ -565,14 +566,13 @@ def results(of_records: str) -> str:
 def _excess(reader: Reader, some: list[Record]) -> Iterator[Found]:
     """Find excess moves in these snapshots, which are all there are of their groups."""
     snapshots = one_of("r.snapshot_id", [row["snapshot_id"] for row in some])
-    groups = one_of("r.group_id", sorted({row["group_id"] for row in some}))
     claims = one_of("v.code", [STALE_CLAIM.recorded_as, CLAIM_DIFFERS.recorded_as])
     query = (
         "SELECT r.cluster_id, r.group_id, r.snapshot_id, r.observed_at, s.offset, r.assignor, r.moves AS most, "
         "r.least_moves AS least, r.moves - r.least_moves AS amount FROM current_rebalances r "
         "JOIN current_group_snapshots s ON s.cluster_id = r.cluster_id AND s.group_id = r.group_id "
-        f"AND s.snapshot_id = r.snapshot_id WHERE {groups} AND {snapshots} AND r.scenario = '{BASELINE}' "
-        f"AND r.round = 1 AND {PROMISED} AND r.moves > r.least_moves AND {CERTAIN} "
+        f"AND s.snapshot_id = r.snapshot_id WHERE {of_their_groups('r.', some)} AND {snapshots} "
+        f"AND r.scenario = '{BASELINE}' AND r.round = 1 AND {PROMISED} AND r.moves > r.least_moves AND {CERTAIN} "
         f"AND s.group_type = '{CLASSIC}' AND NOT EXISTS "
         f"(SELECT 1 FROM ({ingest_findings()}) v WHERE v.cluster_id = r.cluster_id AND v.group_id = r.group_id "
         f"AND v.snapshot_id = r.snapshot_id AND {claims})"

@@ -17,6 +17,7 @@ from groupledger.answers.queries import (
     NamedPartition,
     Reader,
     Record,
+    from_row,
     literal,
     matching,
     one_of,
@@ -425,8 +426,6 @@ def _moves(
     """Compare members as they are in the record, new ones last of those that stay; then those that would be gone."""
     stay = {row["member_id"] for row in after}
     for row in [*after, *(each for each in before if each["member_id"] not in stay)]:
-        name = row["member_id"]
-        identity = (name, row["client_id"], row["group_instance_id"])
-        yield MemberMove(
-            *identity, name in stay, named_partitions(row["recorded"]), given.get(name, ()) if name in stay else ()
-        )
+        stays = row["member_id"] in stay
+        has, would = named_partitions(row["recorded"]), given.get(row["member_id"], ()) if stays else ()
+        yield from_row(MemberMove, row, stays=stays, held=has, assigned=would, is_away=False)

@@ -225,14 +225,8 @@ def _identity(row: Mapping[str, Any]) -> tuple[bool, str]:
 
 
 def _move(row: Mapping[str, Any], before: Mapping[str, Any] | None, *, stays: bool) -> MemberMove:
-    return MemberMove(
-        row["member_id"],
-        row["client_id"],
-        row["group_instance_id"],
-        stays,
-        held(before) if before else (),
-        held(row) if stays else (),
-    )
+    had, has = held(before) if before else (), held(row) if stays else ()
+    return from_row(MemberMove, row, stays=stays, held=had, assigned=has, is_away=False)
 
 
 def _with_absences(reader: Reader, chosen: Record, members: tuple[MemberMove, ...]) -> tuple[MemberMove, ...]:

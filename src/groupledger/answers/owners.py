@@ -25,6 +25,7 @@ from groupledger.answers.queries import (
     Reader,
     Record,
     TopicLife,
+    first_of,
     from_row,
     gathered,
     group_of,
@@ -515,12 +516,8 @@ class Changes:
         Those of one record stand together or not at all.
         """
         period = f"x.at > {literal(since)} AND x.at <= {literal(until)}"
-        rows = f"SELECT x.* FROM ({self.changes}) x WHERE {period}"
-        newest = "x.at DESC, x.offset DESC, x.cluster_id, x.group_id, x.from_member_id, x.to_member_id"
-        found = records(self.reader, f"{rows} ORDER BY {newest} LIMIT {limit + 1}")
-        total = len(found)
-        if total > limit:
-            total = records(self.reader, f"SELECT count(*) AS n FROM ({rows}) c")[0]["n"]
+        newest = "q.at DESC, q.offset DESC, q.cluster_id, q.group_id, q.from_member_id, q.to_member_id"
+        found, total = first_of(self.reader, f"SELECT x.* FROM ({self.changes}) x WHERE {period}", newest, limit)
         record = itemgetter("cluster_id", "group_id", "offset")
         kept = [row for row in found[:limit] if total <= limit or record(row) != record(found[limit])]
         return sorted(kept, key=lambda row: (*record(row)[:2], row["life"] or "", row["offset"])), total

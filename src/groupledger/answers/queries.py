@@ -72,6 +72,23 @@ def records(reader: Reader, sql: str) -> list[Record]:
     return [dict(zip(found.schema.names, row, strict=True)) for row in rows_of(found)]
 
 
+def first_of(reader: Reader, rows: str, order: str, limit: int, columns: str = "q.*") -> tuple[list[Record], int]:
+    """Return the first rows `q` of a query in an order, and one more if there are more; and how many there are.
+
+    They are counted only where there are more than `limit`: most often there are not.
+    """
+    found = records(reader, f"SELECT {columns} FROM ({rows}) q ORDER BY {order} LIMIT {limit + 1}")
+    if len(found) <= limit:
+        return found, len(found)
+    return found, records(reader, f"SELECT count(*) AS n FROM ({rows}) q")[0]["n"]
+
+
+def ranked(reader: Reader, rows: str, order: str, limit: int) -> tuple[list[Record], int]:
+    """Return the first rows `q` of a query that has to look at all of them, and how many there are, in one query."""
+    found = records(reader, f"SELECT q.*, count(*) OVER () AS total FROM ({rows}) q ORDER BY {order} LIMIT {limit}")
+    return found, found[0]["total"] if found else 0
+
+
 def group_of(row: Mapping[str, Any]) -> GroupKey:
     """Return the cluster and the group that a row is about."""
     return row["cluster_id"], row["group_id"]
@@ -212,8 +229,13 @@ def in_parts(rows: Sequence[T], most: int = MOST_ASKED) -> Iterator[Sequence[T]]
 def of_snapshots(prefix: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Require that a row is of one of these snapshots, some at a time; their groups keep other files unread."""
     for some in in_parts(rows):
-        groups = one_of(f"{prefix}group_id", sorted({row["group_id"] for row in some}))
-        yield f"{groups} AND {one_of(f'{prefix}snapshot_id', [row['snapshot_id'] for row in some])}"
+        named = one_of(f"{prefix}snapshot_id", [row["snapshot_id"] for row in some])
+        yield f"{of_their_groups(prefix, some)} AND {named}"
+
+
+def of_their_groups(prefix: str, rows: Iterable[Mapping[str, Any]]) -> str:
+    """Require that a row is of a group of this name that these rows are of."""
+    return one_of(f"{prefix}group_id", sorted({row["group_id"] for row in rows}))
 
 
 def of_each(

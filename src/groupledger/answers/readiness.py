@@ -26,7 +26,7 @@ from groupledger.answers.queries import (
     lives_of,
     members_of,
     newest,
-    one_of,
+    of_their_groups,
     partitions,
     records,
 )
@@ -303,11 +303,11 @@ def _user_data(reader: Reader, rows: Sequence[Record]) -> dict[str, frozenset[st
     places = {(*group_of(row), row["log_partition"], row["offset"]): row["snapshot_id"] for row in rows}
     found: dict[str, frozenset[str]] = {}
     for some in in_parts(rows):
-        groups = one_of("r.group_id", sorted({row["group_id"] for row in some}))
         offsets = ", ".join(str(row["offset"]) for row in some)
         query = (
             "SELECT r.cluster_id, r.group_id, r.log_partition, r.offset, r.timestamp, r.key, r.value "
-            f"FROM current_log_records r WHERE {groups} AND r.offset IN ({offsets}) AND r.value IS NOT NULL"
+            f"FROM current_log_records r WHERE {of_their_groups('r.', some)} "
+            f"AND r.offset IN ({offsets}) AND r.value IS NOT NULL"
         )
         kept = records(reader, query)
         kept.sort(key=lambda row: (row["timestamp"], row["key"] or b"", row["value"]))

@@ -20,8 +20,8 @@ from groupledger.answers.queries import (
     newest,
     one_of,
     partitions,
+    ranked,
     records,
-    steps,
 )
 from groupledger.answers.scope import Ranking, RequestedScope, Scope, scope, why_empty
 from groupledger.answers.spoken import spans
@@ -91,8 +91,7 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
     """
     within = scope(reader, asked)
     if weights is None:
-        rows = _ranked(reader, within, limit)
-        total = rows[0]["groups"] if rows else 0
+        rows, total = _most_uneven(reader, within, limit)
     else:
         rows = records(reader, last_states(within))
         total = len(rows)
@@ -108,17 +107,15 @@ def skew(reader: Reader, asked: RequestedScope, limit: int, weights: Weights | N
     return Ranking(Skew, within, tuple(found[:limit]), total, notes)
 
 
-def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
-    """Return the states of the most uneven groups; each has the number of groups."""
+def _most_uneven(reader: Reader, within: Scope, limit: int) -> tuple[list[Record], int]:
+    """Return the states of the most uneven groups, and how many groups there are."""
     of_states = last_states(within)
     spread = "coalesce(l.most, 0) - CASE WHEN coalesce(l.owners, 0) < s.members THEN 0 ELSE l.least END"
-    query = steps(
-        loaded=f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s "
-        f"LEFT JOIN ({loads(within, of_states)}) l ON l.snapshot_id = s.snapshot_id",
-        ranked="SELECT r.*, count(*) OVER () AS groups FROM loaded r "
-        f"ORDER BY r.spread DESC, r.most DESC, r.members DESC, r.cluster_id, r.group_id LIMIT {limit}",
+    loaded = (
+        f"SELECT s.*, {spread} AS spread, coalesce(l.most, 0) AS most FROM ({of_states}) s "
+        f"LEFT JOIN ({loads(within, of_states)}) l ON l.snapshot_id = s.snapshot_id"
     )
-    return records(reader, query)
+    return ranked(reader, loaded, "q.spread DESC, q.most DESC, q.members DESC, q.cluster_id, q.group_id", limit)
 
 
 def _skew(row: Record, members: Sequence[Record], weights: Weights | None) -> Skew:

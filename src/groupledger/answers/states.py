@@ -36,6 +36,7 @@ from groupledger.answers.queries import (
     literal,
     lives_of,
     matching,
+    of_their_groups,
     one_of,
     records,
     steps,
@@ -222,7 +223,7 @@ def states_of(reader: Reader, rows: Iterable[Record], *, given: bool = False) ->
     topics: dict[tuple[str, str], tuple[TopicLife, ...]] = {}
     of_all: dict[GroupKey, Sequence[GivenPartition]] = {}
     for some in in_parts(distinct):
-        of_groups = one_of("t.group_id", sorted({row["group_id"] for row in some}))
+        of_groups = of_their_groups("t.", some)
         found = states(reader, of_groups, [row["snapshot_id"] for row in some])
         found = found.with_given(reader, of_groups) if given else found
         sides |= found.sides

@@ -19,7 +19,9 @@ from groupledger.answers.queries import (
     from_row,
     group_of,
     in_parts,
+    of_their_groups,
     one_of,
+    ranked,
     records,
     steps,
 )
@@ -101,10 +103,10 @@ Storms = Annotated[
 def storms(reader: Reader, asked: RequestedScope, limit: int) -> Storms:
     """Rank groups by their rebalances within one hour. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    rows = _ranked(reader, within, limit)
+    rows, total = _first(reader, within, limit)
     groups = tuple(storm for some in in_parts(rows, TOGETHER) for storm in _storms(reader, within, some))
     notes = limits(reader, within, groups, otherwise="no record of this period is a rebalance")
-    return Ranking(Storm, within, groups, rows[0]["groups"] if rows else 0, notes)
+    return Ranking(Storm, within, groups, total, notes)
 
 
 def counted_rebalances(within: Scope) -> str:
@@ -129,14 +131,17 @@ def _busiest_days(within: Scope) -> str:
     )
 
 
-def _ranked(reader: Reader, within: Scope, limit: int) -> list[Record]:
-    """Return the first groups, with how many rebalances they had, the most within an hour, and from when to when."""
-    order = f"ORDER BY g.n DESC, g.cluster_id, g.group_id LIMIT {LOOKED_AT * limit}"
-    busiest = records(reader, f"SELECT g.*, count(*) OVER () AS total FROM ({_busiest_days(within)}) g {order}")
+def _first(reader: Reader, within: Scope, limit: int) -> tuple[list[Record], int]:
+    """Return the first groups, with how many rebalances they had, the most within an hour, and from when to when.
+
+    And how many groups there are.
+    """
+    order = "q.n DESC, q.cluster_id, q.group_id"
+    busiest, total = ranked(reader, _busiest_days(within), order, LOOKED_AT * limit)
     hours = _worst_hours(within, {row["group_id"] for row in busiest})
     order = "g.in_an_hour DESC, g.rebalances DESC, g.cluster_id, g.group_id"
     rows = records(reader, f"SELECT g.* FROM ({hours}) g ORDER BY {order} LIMIT {limit}")
-    return [row | {"groups": busiest[0]["total"]} for row in rows]
+    return rows, total
 
 
 def _worst_hours(within: Scope, among: set[str]) -> str:
@@ -177,8 +182,7 @@ def _storms(reader: Reader, within: Scope, rows: Sequence[Record]) -> Iterator[S
 def _among(prefix: str, rows: Sequence[Record]) -> str:
     """Require that columns name one of these groups."""
     clusters = one_of(f"{prefix}cluster_id", sorted({row["cluster_id"] for row in rows}))
-    groups = one_of(f"{prefix}group_id", sorted({row["group_id"] for row in rows}))
-    return f"{clusters} AND {groups}"
+    return f"{clusters} AND {of_their_groups(prefix, rows)}"
 
 
 def _last(reader: Reader, within: Scope, rows: Sequence[Record]) -> list[Record]:
@@ -273,12 +277,11 @@ Stickinesses = Annotated[Ranking[Stickiness], "The groups with most excess first
 def stickiness(reader: Reader, asked: RequestedScope, limit: int) -> Stickinesses:
     """Rank groups by what they moved too much. Raises as `scope.scope`."""
     within = scope(reader, asked)
-    order = "g.excess DESC, g.moves DESC, g.cluster_id, g.group_id, g.assignor"
-    counted = f"SELECT g.*, count(*) OVER () AS total FROM ({_moves_by_group(within)}) g"
-    rows = records(reader, f"{counted} ORDER BY {order} LIMIT {limit}")
+    order = "q.excess DESC, q.moves DESC, q.cluster_id, q.group_id, q.assignor"
+    rows, total = ranked(reader, _moves_by_group(within), order, limit)
     groups = tuple(from_row(Stickiness, row) for row in rows)
     notes = limits(reader, within, groups, with_members=NOT_RECOMPUTED)
-    return Ranking(Stickiness, within, groups, rows[0]["total"] if rows else 0, notes)
+    return Ranking(Stickiness, within, groups, total, notes)
 
 
 def rebalances_compared(within: Scope) -> str:

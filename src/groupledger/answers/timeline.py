@@ -25,6 +25,7 @@ from groupledger.answers.queries import (
     Record,
     alike,
     by_group,
+    first_of,
     from_row,
     group_of,
     is_pattern,
@@ -194,10 +195,7 @@ def _chosen(
         period += f" AND q.began_at <= {literal(until)}"
     entries = f"SELECT q.* FROM ({rebalance_states(asked, late)}) q WHERE {period}"
     newest = "q.observed_at DESC, q.cluster_id, q.group_id, q.offset DESC"
-    rows = records(reader, f"{entries} ORDER BY {newest} LIMIT {limit + 1}")
-    total = len(rows)
-    if total > limit:
-        total = records(reader, f"SELECT count(*) AS n FROM ({entries}) e")[0]["n"]
+    rows, total = first_of(reader, entries, newest, limit)
     return sorted(rows[:limit], key=itemgetter("cluster_id", "group_id", "offset")), total
 
 
