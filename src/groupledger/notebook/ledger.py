@@ -188,11 +188,8 @@ class Ledger:
 
         found = self.reader.query(query, **values)
         shown = rows_of(found, ROWS_SHOWN)
-        names = found.schema.names
-        rows = replies.ReplyRows(tuple(names), ())
-        return replies.TableReply(
-            found, lambda output: print_rows(output, names, shown, found.num_rows - len(shown)), rows
-        )
+        names, left_off = found.schema.names, found.num_rows - len(shown)
+        return replies.TableReply(found, lambda output, _: print_rows(output, names, shown, left_off))
 
     def who(
         self, partition: str, at: When | None = None, group: str | None = None, cluster: str | None = None
@@ -207,7 +204,7 @@ class Ledger:
         topic, number = topic_partition(partition)
         moment = moment_of(self.reader, at, cluster, group) or newest(self.reader, cluster, group)
         found = ownership(self.reader, topic, number, moment, cluster, group)
-        return Reply(found, lambda output: print_ownership(output, found, ROWS_SHOWN), _holdings(found))
+        return Reply(found, lambda output, found: print_ownership(output, found, ROWS_SHOWN), _holdings(found))
 
     def unowned(
         self,
@@ -223,7 +220,7 @@ class Ledger:
 
         moment = moment_of(self.reader, at, cluster, group) or newest(self.reader, cluster, group)
         found = unowned_partitions(self.reader, moment, bound_of(since), cluster, group, limit)
-        return Reply(found, lambda output: print_unowned(output, found))
+        return Reply(found, print_unowned)
 
     def timeline(
         self,
@@ -239,7 +236,7 @@ class Ledger:
 
         begin, end = (moment_of(self.reader, each, cluster, group) for each in (since, until))
         found = timeline(self.reader, group, cluster, begin, end, limit)
-        return replies.PlottedReply(found, lambda output: print_group(output, found))
+        return replies.PlottedReply(found, print_group)
 
     def owners(
         self,
@@ -258,7 +255,7 @@ class Ledger:
         begin, end = (moment_of(self.reader, each, cluster, group) for each in (since, until))
         last = end or newest(self.reader, cluster, group)
         found = partition_timeline(self.reader, topic, number, last, begin, cluster, group, limit)
-        return Reply(found, lambda output: print_partition(output, found))
+        return Reply(found, print_partition)
 
     def audit(
         self,
@@ -275,7 +272,7 @@ class Ledger:
 
         found = audit(self.reader, asked_of(since, until, group, cluster), joined)
         where = f" --ledger {shlex.quote(self._place)}" if isinstance(self.reader, LedgerReader) else ""
-        return Reply(found, lambda output: print_audit(output, found, limit, where))
+        return Reply(found, lambda output, found: print_audit(output, found, limit, where))
 
     storms: AskRanking[Storms] = ranking(
         "storms", "Rank groups that rebalance often: how often within one hour, why, who."
@@ -337,7 +334,7 @@ class Ledger:
         ]
         asked = asked_of(since, until, group, cluster)
         found = replay(self.frames.spark, self.reader, (both[0], both[1]), asked, limit)
-        return replies.PlottedReply(found, lambda output: print_replayed(output, found))
+        return replies.PlottedReply(found, print_replayed)
 
     def explain(
         self, group: str, generation: int | None = None, *, at: When | None = None, cluster: str | None = None
@@ -349,7 +346,7 @@ class Ledger:
         from groupledger.cli.report import REPORTS, print_report
 
         found = REPORTS[report].ask(self.reader, asked, limit, *more)
-        return replies.PlottedReply(found, lambda output: print_report(output, found))
+        return replies.PlottedReply(found, print_report)
 
     def readiness(
         self, group: str | None = None, cluster: str | None = None, since: When | None = "7d", limit: int = 20
@@ -363,7 +360,7 @@ class Ledger:
         from groupledger.core.assignors.server.across_conversion import convert
 
         found = ready_for_consumer(self.reader, asked_of(since, None, group, cluster), limit, convert)
-        return Reply(found, lambda output: print_readiness(output, found))
+        return Reply(found, print_readiness)
 
 
 def asked_of(since: When | None, until: When | None, group: str | None, cluster: str | None) -> RequestedScope:
@@ -421,7 +418,7 @@ class LedgerGroup:
         from groupledger.cli.answers import print_rebalance
 
         found = rebalance(self.ledger.reader, self.group_id, self.cluster, generation)
-        return replies.PlottedReply(found, lambda output: print_rebalance(output, found))
+        return replies.PlottedReply(found, print_rebalance)
 
     def explain(
         self,
@@ -442,7 +439,7 @@ class LedgerGroup:
         reader, moment = self.ledger.reader, moment_of(self.ledger.reader, at, self.cluster)
         which = {"incarnation": incarnation, "at": moment, "offset": offset}
         found = explain(reader, self.group_id, self.cluster, generation, **which)
-        return replies.PlottedReply(found, lambda output: print_explanation(output, found, moment))
+        return replies.PlottedReply(found, lambda output, found: print_explanation(output, found, moment))
 
     def timeline(
         self, since: When | None = None, until: When | None = None, limit: int = 50
@@ -472,7 +469,7 @@ class LedgerGroup:
 
         asked = asked_of(since, until, self.group_id, self.cluster)
         found = group_hand_overs(self.ledger.reader, self.group_id, asked)
-        return Reply(found, lambda output: print_hand_overs(output, found, limit))
+        return Reply(found, lambda output, found: print_hand_overs(output, found, limit))
 
     def diff(self, begin: When, end: When | None = None) -> Reply[GroupDifference]:
         """Compare two states, each a generation or a time; the second defaults to the last one.
@@ -484,7 +481,7 @@ class LedgerGroup:
 
         last = None if end is None else point_of(end)
         found = difference(self.ledger.reader, self.group_id, point_of(begin), last, self.cluster)
-        return Reply(found, lambda output: print_states(output, found))
+        return Reply(found, print_states)
 
     def diff_scenarios(self, one: str, other: str, generation: int | None = None) -> Reply[ScenarioDifference]:
         """Compare what two scenarios give the members at a generation; default: the last one.
@@ -495,7 +492,7 @@ class LedgerGroup:
         from groupledger.cli.history import print_scenarios
 
         found = scenario_difference(self.ledger.reader, self.group_id, (one, other), generation, self.cluster)
-        return Reply(found, lambda output: print_scenarios(output, found))
+        return Reply(found, print_scenarios)
 
     def plan_migration(
         self, assignors: Sequence[str] = (), to: str = "cooperative-sticky", library: str | None = None
@@ -513,7 +510,7 @@ class LedgerGroup:
         members = [replace(each, assignors=tuple(assignors)) if assignors else each for each in recorded.clients]
         found = rehearsed(members, topics, to)
         rows = replies.rows_of(BounceStep, found.steps, "safe")
-        return Reply(found, lambda output: print_rehearsal(output, found, members), rows)
+        return Reply(found, lambda output, found: print_rehearsal(output, found, members), rows)
 
     def what_if(
         self,
@@ -542,7 +539,7 @@ class LedgerGroup:
             generation=generation,
             at=moment_of(self.ledger.reader, at, self.cluster),
         )
-        return replies.PlottedReply(found, lambda output: print_what_if(output, found))
+        return replies.PlottedReply(found, print_what_if)
 
 
 # Parse the times that a notebook passes.

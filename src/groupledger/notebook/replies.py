@@ -21,7 +21,7 @@ from groupledger.answers.at_a_glance import Listing
 from groupledger.answers.replayed import Replayed
 from groupledger.answers.scope import Ranking, known_for
 from groupledger.answers.timeline import Timeline
-from groupledger.cli.answers import as_json, print_answer
+from groupledger.cli.answers import as_json, print_listing
 from groupledger.cli.output import Output, in_colour, numeric, plain, worth_telling
 from groupledger.core.faults import Fault
 from groupledger.core.rebalance.findings import Severity
@@ -56,7 +56,7 @@ class Reply(Generic[T]):
     """
 
     value: T
-    printed: Callable[[Output], None]
+    printed: Callable[[Output, T], object]
     rows: ReplyRows | None = None
     known: str = ""
 
@@ -82,7 +82,7 @@ class Reply(Generic[T]):
         return printed.getvalue().strip("\n")
 
     def _print_all(self, output: Output) -> None:
-        self.printed(output)
+        self.printed(output, self.value)
         if self.known:
             output.line(self.known)
 
@@ -253,9 +253,12 @@ def listing_reply(*listings: Listing, main: int = 0) -> ListingReply:
     """Build the reply of several listings; the rows are those of the `main` one."""
     chosen = listings[main]
     values = tuple(tuple(map(_value, row)) for row in chosen.rows)
-    return ListingReply(
-        listings, lambda output: print_answer(output, list(listings)), ReplyRows(chosen.columns, values)
-    )
+    return ListingReply(listings, _print_listings, ReplyRows(chosen.columns, values))
+
+
+def _print_listings(output: Output, listings: Sequence[Listing]) -> None:
+    for listing in listings:
+        print_listing(output, listing)
 
 
 def _value(value: Any) -> Any:

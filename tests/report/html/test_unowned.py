@@ -23,7 +23,7 @@ def unowned(since, until, open_ended=False):
 
 def runs(*stretches):
     """Minute -> the count from there on."""
-    counts = unowned_counts(stretches, BEGIN, END).counts
+    counts = unowned_counts(stretches, BEGIN, END)
     return {x / 60: count for x, count in enumerate(counts) if x == 0 or counts[x - 1] != count}
 
 
@@ -41,7 +41,7 @@ def runs(*stretches):
     ids=["none", "one", "two at once", "one after another", "over both ends", "still so", "shorter than a column"],
 )
 def test_a_column_counts_the_most_at_once(stretches, expected):
-    assert len(unowned_counts(stretches, BEGIN, END).counts) == COLUMNS
+    assert len(unowned_counts(stretches, BEGIN, END)) == COLUMNS
     assert runs(*stretches) == expected
 
 

@@ -445,22 +445,11 @@ def _alt_of_moves(entries: Sequence[TimelineEntry], moves: Sequence[Moves], kind
 COLUMNS = 480
 
 
-@dataclass(frozen=True, slots=True)
-class UnownedCounts:
-    """The most partitions without an owner at once, in each of 480 columns of time."""
+def unowned_counts(stretches: Iterable[Stretch], begin: datetime, end: datetime) -> list[int]:
+    """Count the most at once in each column.
 
-    counts: tuple[int, ...]
-    begin: datetime
-    end: datetime
-
-    @property
-    def column(self) -> timedelta:
-        """Return how long a column is."""
-        return (self.end - self.begin) / COLUMNS
-
-
-def unowned_counts(stretches: Iterable[Stretch], begin: datetime, end: datetime) -> UnownedCounts:
-    """Count them. What ends where a column begins is not in that column; what still lasts continues to the end."""
+    What ends where a column begins is not in that column; what still lasts continues to the end.
+    """
     changes: Counter[datetime] = Counter()
     for each in stretches:
         changes[max(each.since, begin)] += 1
@@ -471,27 +460,28 @@ def unowned_counts(stretches: Iterable[Stretch], begin: datetime, end: datetime)
         first, last = int((since - begin) / width), -int(-((until - begin) / width) // 1)
         for column in range(first, min(COLUMNS, max(last, first + 1))):
             counts[column] = max(counts[column], now)
-    return UnownedCounts(tuple(counts), begin, end)
+    return counts
 
 
-def unowned_picture(of: UnownedCounts) -> Drawing:
+def unowned_picture(stretches: Iterable[Stretch], begin: datetime, end: datetime) -> Drawing:
     """Draw time across and partitions without an owner up."""
+    counts = unowned_counts(stretches, begin, end)
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        begin, end = days(of.begin), days(of.end)
-        edges = [begin + (end - begin) * column / COLUMNS for column in range(COLUMNS + 1)]
-        axes.stairs(of.counts, edges, fill=True, color=BLACK)
-        axes.set_ylim(0, 1.15 * max(1, *of.counts))
+        first, last = days(begin), days(end)
+        edges = [first + (last - first) * column / COLUMNS for column in range(COLUMNS + 1)]
+        axes.stairs(counts, edges, fill=True, color=BLACK)
+        axes.set_ylim(0, 1.15 * max(1, *counts))
         _counts(axes, 4)
         axes.set_ylabel("partitions")
-        time_axis(axes, of.begin, of.end)
+        time_axis(axes, begin, end)
 
-    caption = f"A column is {length(of.column)} and shows the most that nobody had at once in it."
-    some = sum(count > 0 for count in of.counts)
+    caption = f"A column is {length((end - begin) / COLUMNS)} and shows the most that nobody had at once in it."
+    some = sum(count > 0 for count in counts)
     alt = (
-        f"How many partitions nobody had, {stretch(of.begin, of.end)} UTC: most at once {max(of.counts):,}, at the end "
-        f"{of.counts[-1]:,}; some in {some / COLUMNS:.0%} of the time."
+        f"How many partitions nobody had, {stretch(begin, end)} UTC: most at once {max(counts):,}, at the end "
+        f"{counts[-1]:,}; some in {some / COLUMNS:.0%} of the time."
     )
     return picture(draw, 1.9, alt, caption)
 

@@ -41,7 +41,6 @@ from groupledger.report.html.charts import (
     moves_picture,
     picture,
     time_axis,
-    unowned_counts,
     unowned_picture,
     whole_numbers,
 )
@@ -293,7 +292,7 @@ def unowned_section(facts: GroupFacts, begin: datetime, end: datetime) -> Sectio
     lines = tuple(_unknown(facts))
     if not found:
         return Section(TITLE, "none of a listed topic, while the group had members", lines=lines)
-    drawn = unowned_picture(unowned_counts(found, begin, end))
+    drawn = unowned_picture(found, begin, end)
     elsewhere = f"groupledger timeline {shlex.quote(facts.line.group_id)} counts them by rebalance"
     shown = _table(_folded(found), kind, elsewhere)
     grave = any(is_found(each, kind) for each in found)
