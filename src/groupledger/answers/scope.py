@@ -32,10 +32,8 @@ def require_names(reader: Reader, cluster: str | None, group: str | None) -> Non
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP.
     """
     require_cluster(reader, cluster)
-    if group is not None:
-        condition = of_groups("t.", cluster, group)
-        if not records(reader, f"SELECT 1 AS found FROM current_group_snapshots t WHERE {condition} LIMIT 1"):
-            raise unknown_group(reader, group, cluster)
+    if group is not None and not any_record(reader, Scope(cluster, group, None, None, None)):
+        raise unknown_group(reader, group, cluster)
 
 
 def require_cluster(reader: Reader, cluster: str | None) -> None:
