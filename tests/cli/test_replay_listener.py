@@ -61,7 +61,7 @@ def test_a_listener_is_replayed(place):
     told = json.loads(done.stdout)
     history = recorded_history(LedgerReader(place), GROUP)
     assert done.exit_code == 0
-    assert told["calls"] == len(list(recorded_calls(history.groups, history.members)))
+    assert told["calls"] == len(list(recorded_calls(*history)))
     assert told["commits"] == 10
     assert told["did"]["pause"] > told["did"]["commit"] > 0
     assert told["errors"] == []

@@ -21,8 +21,6 @@ K = TypeVar("K")
 T = TypeVar("T")
 Value = str | int | datetime
 Record = dict[str, Any]
-Query = str
-"""SQL in which values stand as `literal` writes them, so that a query is put together from others as it is."""
 GroupKey = tuple[str, str]
 """Cluster and group."""
 NUMBER = "coalesce(t.generation, t.group_epoch)"
@@ -164,7 +162,7 @@ def filled(sql: str, values: Mapping[str, Value], text: Callable[[str], str]) ->
 
 
 def literal(value: Value) -> str:
-    """Write a value into a query, as every engine reads it.
+    """Write a value into a query, as every engine reads it: so queries are put together from others as they are.
 
     `literal("pay")` -> `'pay'`; `literal("it's")` -> `('it' || chr(39) || 's')`
     """

@@ -26,33 +26,26 @@ if TYPE_CHECKING:
 R = TypeVar("R", GroupSnapshotRow, MemberSnapshotRow)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedHistory:
-    """A group of one cluster: both lists in order of position."""
-
-    cluster_id: str
-    groups: list[GroupSnapshotRow]
-    members: list[MemberSnapshotRow]
+RecordedHistory = tuple[list[GroupSnapshotRow], list[MemberSnapshotRow]]
+"""A group of one cluster: its snapshots, of which there is one at least, and their members, in order of position."""
 
 
 def recorded_history(reader: Reader, group_id: str, cluster: str | None = None) -> RecordedHistory:
     """Return all snapshots of the group and members. Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP."""
-    cluster_id = cluster_of(reader, group_id, cluster)
-    condition = matching("t.", cluster_id=cluster_id, group_id=group_id)
+    condition = matching("t.", cluster_id=cluster_of(reader, group_id, cluster), group_id=group_id)
     groups = _rows(reader, GroupSnapshotRow, f"current_group_snapshots t WHERE {condition}", "log_partition")
-    members = _rows(reader, MemberSnapshotRow, f"current_member_snapshots t WHERE {condition}", "member_order")
-    return RecordedHistory(cluster_id, groups, members)
+    return groups, _rows(reader, MemberSnapshotRow, f"current_member_snapshots t WHERE {condition}", "member_order")
 
 
-def group_log(reader: Reader, group_id: str, cluster_id: str, log_partition: int) -> RecordedLog:
-    """Return the records of a group, decoded: those in the partition of `__consumer_offsets` that its history is of."""
-    condition = matching("t.", cluster_id=cluster_id, group_id=group_id, log_partition=log_partition)
+def group_log(reader: Reader, of: GroupSnapshotRow) -> RecordedLog:
+    """Return the records of a snapshot's group, decoded: those in its partition of `__consumer_offsets`."""
+    condition = matching("t.", cluster_id=of.cluster_id, group_id=of.group_id, log_partition=of.log_partition)
     found = records(
         reader,
         f"SELECT t.offset, t.timestamp, t.key, t.value FROM current_log_records t WHERE {condition} ORDER BY t.offset",
     )
     return read_group_log(
-        LogRow(log_partition, row["offset"], millis(row["timestamp"]), row["key"], row["value"]) for row in found
+        LogRow(of.log_partition, row["offset"], millis(row["timestamp"]), row["key"], row["value"]) for row in found
     )
 
 
@@ -75,8 +68,7 @@ def recorded_members(
     `library`: that of all members for which the log does not show it. Raises Fault: UNKNOWN_GROUP, AMBIGUOUS_GROUP, and
     as `recorded_group`.
     """
-    history = recorded_history(reader, group_id, cluster)
-    recorded = recorded_group(history.groups, history.members, library)
+    recorded = recorded_group(*recorded_history(reader, group_id, cluster), library)
     topics = sorted({topic for client in recorded.clients for topic in client.topics})
     counts = _partitions(reader, recorded.snapshot.cluster_id, topics)
     return recorded, {topic: count for topic, count in counts.items() if count is not None}
@@ -90,11 +82,11 @@ def members_now(
     `more`: other topics; None: all of the cluster. A topic that no listing names is missing. Raises Fault:
     UNKNOWN_GROUP, AMBIGUOUS_GROUP, and as `recorded_start`.
     """
-    history = recorded_history(reader, group_id, cluster)
-    found = recorded_start(history.groups, history.members)
+    groups, members = recorded_history(reader, group_id, cluster)
+    found = recorded_start(groups, members)
     topics = {topic for join in found.joins for topic in join.topics}
     topics |= {topic for join in found.joins if join.seat is not None for topic, _ in join.seat.assigned}
-    return found, _partitions(reader, history.cluster_id, None if more is None else sorted({*topics, *more}))
+    return found, _partitions(reader, groups[-1].cluster_id, None if more is None else sorted({*topics, *more}))
 
 
 def _partitions(reader: Reader, cluster: str, topics: list[str] | None) -> dict[str, int | None]:
@@ -164,10 +156,10 @@ def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> Gr
 
     Raises Fault: UNKNOWN_CLUSTER, UNKNOWN_GROUP, AMBIGUOUS_GROUP, BAD_PERIOD; NO_COMMITS where it has none.
     """
-    history = recorded_history(reader, group_id, asked.cluster)
-    within = scope(reader, RequestedScope(history.cluster_id, None, asked.since, asked.until))
-    log = group_log(reader, group_id, history.cluster_id, history.groups[-1].log_partition)
-    left_out = commits_left_out(reader, history.cluster_id)
+    groups, members = recorded_history(reader, group_id, asked.cluster)
+    last = groups[-1]
+    within = scope(reader, RequestedScope(last.cluster_id, None, asked.since, asked.until))
+    log, left_out = group_log(reader, last), commits_left_out(reader, last.cluster_id)
     if not log.commits:
         why = "it commits nothing to Kafka, or its commits were left out of what was read"
         if left_out:
@@ -176,7 +168,7 @@ def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> Gr
         raise Fault(NO_COMMITS, f"the ledger has no offset commit of group {group_id!r}: {why}")
     kept_from = log.commits[0].log_offset if left_out else None
     order = attrgetter("given_up_at", "topic", "partition", "from_member_id")
-    found = sorted(_judged(history, log, _missing(reader, history), kept_from), key=order)
+    found = sorted(_judged((groups, members), log, _missing(reader, last), kept_from), key=order)
     chosen = tuple(
         each
         for each in found
@@ -186,15 +178,15 @@ def group_hand_overs(reader: Reader, group_id: str, asked: RequestedScope) -> Gr
     counted = Counter(each.verdict for each in chosen)
     counts = {each.value: counted[each] for each in OffsetVerdict if counted[each]}
     return GroupHandOvers(
-        history.cluster_id, group_id, within.since, within.until, chosen, counts, tuple(_notes(chosen, left_out))
+        last.cluster_id, group_id, within.since, within.until, chosen, counts, tuple(_notes(chosen, left_out))
     )
 
 
 def _judged(history: RecordedHistory, log: RecordedLog, missing: Gaps, kept_from: int | None) -> Iterator[HandOver]:
     """Judge each hand-over; `kept_from`: the first position from which commits were kept; None: from the beginning."""
     commits = log.by_partition()
-    without_members = [each.offset for each in history.groups if each.members == 0]
-    for partition, some in tenures(history.groups, history.members, log.topics).items():
+    without_members = [each.offset for each in history[0] if each.members == 0]
+    for partition, some in tenures(*history, log.topics).items():
         dealt = with_commits(some, commits.get(partition, ()), without_members)
         for one, following in zip(dealt, [*dealt[1:], None], strict=True):
             if one.tenure.given_up is not None:
@@ -248,9 +240,9 @@ class Gaps:
         return bool(one.own) or begin not in self.begins_late
 
 
-def _missing(reader: Reader, history: RecordedHistory) -> Gaps:
+def _missing(reader: Reader, last: GroupSnapshotRow) -> Gaps:
     which = one_of("t.kind", MISSING)
-    condition = matching("t.", cluster_id=history.cluster_id, group_id=history.groups[-1].group_id)
+    condition = matching("t.", cluster_id=last.cluster_id, group_id=last.group_id)
     query = f"SELECT t.kind, t.offset FROM current_coverage t WHERE {condition} AND {which} ORDER BY t.offset"
     found = records(reader, query)
     late, others = ([row["offset"] for row in found if (row["kind"] == BEGINS_LATE) is of] for of in (True, False))

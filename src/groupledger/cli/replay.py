@@ -101,12 +101,12 @@ def rehearse(job: Job, *, group: str, listener: str | None, cluster: str | None,
         from groupledger.listener.rehearsal import rehearse_commits, rehearse_history
 
         reader = job.reader()
-        history = recorded_history(reader, group, cluster)
-        log = group_log(reader, group, history.cluster_id, history.groups[-1].log_partition)
-    calls = list(recorded_calls(history.groups, history.members))
+        groups, members = recorded_history(reader, group, cluster)
+        log = group_log(reader, groups[-1])
+    calls = list(recorded_calls(groups, members))
     with prints_to_stderr():
         if log.commits:
-            journal = rehearse_commits(history.groups, history.members, log, make)
+            journal = rehearse_commits(groups, members, log, make)
         else:
             journal = rehearse_history(calls, make, timeouts=log.rebalance_timeout_ms)
     wrong = [entry for entry in journal if entry.error is not None]
