@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
-from groupledger.core.custom.custom_group import Group, Member, Protocol, validate_subscription
+from groupledger.core.custom.custom_group import CustomAssignor, Group, Member, Protocol, validate_subscription
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import ByteCode

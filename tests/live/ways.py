@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
 
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import Protocol
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import KAFKA_PYTHON, SUPPORTED, protocol_of

@@ -17,9 +17,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from groupledger.core.custom import Group, Member, Protocol, TopicPartition
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
-from groupledger.core.custom.custom_group import Answer, claimants, is_handed_over
+from groupledger.core.custom.custom_group import Answer, CustomAssignor, claimants, is_handed_over
 from tests.oracle.live import HERE, Oracle
 
 VALIDATION = HERE / "ValidationOracle.java"

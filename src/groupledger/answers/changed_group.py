@@ -26,8 +26,8 @@ from groupledger.answers.queries import (
 from groupledger.answers.queries import partitions as named_partitions
 from groupledger.answers.spoken import MOST_NAMED, numbered
 from groupledger.answers.states import Selection, States, cluster_of, select, states
-from groupledger.core.custom.assignor_names import CustomAssignor, find_all, may_be_custom
-from groupledger.core.custom.custom_group import Protocol
+from groupledger.core.custom.assignor_names import find_all, may_be_custom
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.topic_partitions import change_order
 from groupledger.core.moments import iso, micros

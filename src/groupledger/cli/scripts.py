@@ -14,7 +14,7 @@ from groupledger.core.moments import from_millis, iso
 
 if TYPE_CHECKING:
     from groupledger.cli.options import Job
-    from groupledger.core.custom.assignor_names import CustomAssignor
+    from groupledger.core.custom.custom_group import CustomAssignor
     from groupledger.core.protocol.recorded_clients import GroupStart
     from groupledger.listener import Entry
 

@@ -20,7 +20,7 @@ from groupledger.core.custom.custom_group import CustomLimits
 from groupledger.core.faults import Fault
 
 if TYPE_CHECKING:
-    from groupledger.core.custom.assignor_names import CustomAssignor
+    from groupledger.core.custom.custom_group import CustomAssignor
     from groupledger.core.protocol.comparison import ComparedScript, ComparedVariant, Cost, ScriptComparison
     from groupledger.core.protocol.script import Script
 

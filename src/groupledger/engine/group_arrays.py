@@ -50,7 +50,7 @@ from groupledger.tables import columns as c
 if TYPE_CHECKING:
     from groupledger.core.arrays.ragged import Mask
     from groupledger.core.assignors.server.judgement import IdentifiedChange, Judgement, Logged
-    from groupledger.core.custom.assignor_names import CustomAssignor
+    from groupledger.core.custom.custom_group import CustomAssignor
     from groupledger.core.log.listings import TopicChange
 
 

@@ -14,8 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.custom.custom_group import CustomAssignor, TopicPartition
 from groupledger.core.faults import RAISED
 from groupledger.core.history.fold_rows import GroupSnapshotRow, MemberSnapshotRow
 from groupledger.core.history.head import CommittedOffset, RecordedLog

@@ -19,7 +19,8 @@ from pyspark.sql.types import StructField
 
 from groupledger.config import AssignSettings, Config, LimitSettings, OverrideSettings
 from groupledger.config.settings import JUDGED
-from groupledger.core.custom.assignor_names import CustomAssignor, find_all, source_digests
+from groupledger.core.custom.assignor_names import find_all, source_digests
+from groupledger.core.custom.custom_group import CustomAssignor
 from groupledger.core.digest import code_digest, digest, result_digest
 from groupledger.core.log.read_plan import LogPlace, Range
 from groupledger.core.rebalance.step import Form

@@ -10,8 +10,8 @@ import yaml
 
 from groupledger.config import parse
 from groupledger.core.custom import Group, Member, Protocol, TopicPartition
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
+from groupledger.core.custom.custom_group import CustomAssignor
 from tests.pages import blocks
 
 ROOT = Path(__file__).parents[3]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol, cooperative_step
 from groupledger.core.custom.custom_group import Group as CustomGroup
-from groupledger.core.custom.custom_group import Protocol, cooperative_step
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.classic_group import Registered
 from groupledger.core.protocol.compatibility import ByteCode

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol
 from groupledger.core.custom.custom_group import Group as CustomGroup
-from groupledger.core.custom.custom_group import Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.classic_group import Coordinator, Registered

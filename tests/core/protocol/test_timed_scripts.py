@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import Protocol
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.consumer import Callback, MemberTimes, Times

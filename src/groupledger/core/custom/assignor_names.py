@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from groupledger.core.custom.custom_group import DEFAULT, CustomLimits
-from groupledger.core.custom.custom_group import CustomAssignor as CustomAssignor
+from groupledger.core.custom.custom_group import DEFAULT, CustomAssignor, CustomLimits
 from groupledger.core.custom.messages import Unusable
 from groupledger.core.faults import MODULE_NAME, Fault
 

@@ -17,8 +17,8 @@ from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch, LongArray
 from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
 from groupledger.core.assignors.group import Path, Status
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.custom_group import (
+    CustomAssignor,
     Group,
     Member,
     TopicPartition,

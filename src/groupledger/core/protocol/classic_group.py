@@ -13,8 +13,7 @@ import numpy as np
 
 from groupledger.core.arrays.java_orders import hash_texts, map_order
 from groupledger.core.arrays.kernels import run
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.custom.custom_group import CustomAssignor, TopicPartition
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol.consumer import (
     Call,

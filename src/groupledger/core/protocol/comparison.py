@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.custom.custom_group import CustomAssignor, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import BAD_CLIENT, LIBRARIES, ByteCode, ClientLibrary, require_assignors

@@ -24,9 +24,8 @@ from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, encode
 from groupledger.core.assignors import MESSAGES, Status, assign
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.safe import generations
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import Texts, assign_custom
-from groupledger.core.custom.custom_group import Group, Member, TopicPartition
+from groupledger.core.custom.custom_group import CustomAssignor, Group, Member, TopicPartition
 from groupledger.core.protocol.compatibility import ByteCode
 from groupledger.core.protocol.consumer import PartitionCounts, Seat, Subscription
 from groupledger.core.rebalance.registry import BY_NAME, JAVA, RECORDS

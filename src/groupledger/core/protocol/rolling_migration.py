@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol, TopicPartition, cooperative_step
 from groupledger.core.custom.custom_group import Group as CustomGroup
-from groupledger.core.custom.custom_group import Protocol, TopicPartition, cooperative_step
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.classic_group import choose_assignor

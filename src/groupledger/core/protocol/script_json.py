@@ -15,8 +15,7 @@ from dataclasses import MISSING, asdict, fields
 from itertools import islice
 from typing import Any
 
-from groupledger.core.custom.assignor_names import CustomAssignor
-from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.custom.custom_group import CustomAssignor, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import events as e
 from groupledger.core.protocol.compatibility import (

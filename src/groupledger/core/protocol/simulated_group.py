@@ -12,8 +12,8 @@ from itertools import combinations
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.assignor_names import SOLVED_ALONE, CustomAssignor
-from groupledger.core.custom.custom_group import Protocol, TopicPartition
+from groupledger.core.custom.assignor_names import SOLVED_ALONE
+from groupledger.core.custom.custom_group import CustomAssignor, Protocol, TopicPartition
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.protocol.compatibility import SUPPORTED, habits_of, protocol_of, require_played
 from groupledger.core.protocol.consumer import (

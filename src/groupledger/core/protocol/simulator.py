@@ -17,8 +17,8 @@ from functools import partial, reduce
 from typing import Any, TypeVar
 
 from groupledger.core.assignors import ASSIGNORS
-from groupledger.core.custom.assignor_names import CustomAssignor, by_every_name
-from groupledger.core.custom.custom_group import TopicPartition
+from groupledger.core.custom.assignor_names import by_every_name
+from groupledger.core.custom.custom_group import CustomAssignor, TopicPartition
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e

@@ -23,8 +23,8 @@ from groupledger.core.arrays.ragged import (
 from groupledger.core.arrays.snapshots import NamedLists, Snapshots, Subscribed, TopicViews, by_topic, select
 from groupledger.core.assignors import Mode, Status, assign, kip315
 from groupledger.core.assignors.safe import generations
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import Texts, assign_custom
+from groupledger.core.custom.custom_group import CustomAssignor
 from groupledger.core.custom.messages import Complaint
 from groupledger.core.rebalance.registry import BY_NAME, STREAM_JOIN
 from groupledger.core.rebalance.step import (

@@ -38,8 +38,8 @@ from groupledger.core.assignors.server.tasks import (
     assign_tasks,
 )
 from groupledger.core.assignors.transfers import is_sticky, transferring
-from groupledger.core.custom.assignor_names import CustomAssignor
 from groupledger.core.custom.contract import examine
+from groupledger.core.custom.custom_group import CustomAssignor
 from groupledger.core.faults import Fault, expected_one_of
 from groupledger.core.log.lines import ScenarioCode
 from groupledger.core.rebalance.registry import STREAM_JOIN, called

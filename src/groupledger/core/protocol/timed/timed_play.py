@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from groupledger.core.custom.assignor_names import CustomAssignor
+from groupledger.core.custom.custom_group import CustomAssignor
 from groupledger.core.faults import Fault
 from groupledger.core.protocol import consumer as c
 from groupledger.core.protocol import events as e
