@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from groupledger.core.ledger_version import SCHEMA_VERSION, VERSION_PROPERTY
 from groupledger.tables import TABLES
 
+_BY_NAME = {table.name: table for table in TABLES}
 MOMENT = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 ATTEMPT = "a"
 COMMITTED: dict[str, Any] = {"status": "committed", "kind": "ingest", "attempt_id": ATTEMPT, "sequence": 1}
@@ -43,12 +47,40 @@ def write(folder, version=SCHEMA_VERSION, **rows):
     """
     rows = {"runs": [COMMITTED]} | rows
     for table in TABLES:
-        schema = to_arrow_schema(table.schema, timezone="UTC")
-        filled = [{field.name: _value(field, row) for field in schema} for row in rows.get(table.name, [])]
-        data = pa.Table.from_pylist(filled, schema=schema)
-        write_deltalake(str(folder / table.name), data, partition_by=list(table.partition_by) or None)
-        _set_property(folder / table.name / "_delta_log" / f"{0:020}.json", str(version))
+        place, of_table = folder / table.name, list(rows.get(table.name, []))
+        if of_table:
+            _write_table(place, table.name, of_table, str(version))
+        else:
+            log = _first_log(place)
+            log.parent.mkdir(parents=True)
+            log.write_text(_log_of_empty(table.name, str(version)), encoding="utf-8")
     return str(folder)
+
+
+@cache
+def _log_of_empty(name, version):
+    """The log of a table without rows: the same in every ledger, and most tables of most ledgers have none."""
+    with TemporaryDirectory() as folder:
+        _write_table(Path(folder), name, [], version)
+        assert not list(Path(folder).rglob("*.parquet"))
+        return _first_log(Path(folder)).read_text(encoding="utf-8")
+
+
+def _write_table(place, name, rows, version):
+    schema = _schema(name)
+    filled = [{field.name: _value(field, row) for field in schema} for row in rows]
+    partitions = list(_BY_NAME[name].partition_by) or None
+    write_deltalake(str(place), pa.Table.from_pylist(filled, schema=schema), partition_by=partitions)
+    _set_property(_first_log(place), version)
+
+
+@cache
+def _schema(name):
+    return to_arrow_schema(_BY_NAME[name].schema, timezone="UTC")
+
+
+def _first_log(place):
+    return place / "_delta_log" / f"{0:020}.json"
 
 
 def _set_property(log, version):
