@@ -10,20 +10,23 @@ from pyarrow import parquet
 from groupledger.core.faults import Fault
 from groupledger.sinks import append, attempts
 from groupledger.sinks.attempts import FolderCommitLog, SparkCommitLog, itself
-from groupledger.sinks.ledger_tables import LedgerLocation, check, ddl
+from groupledger.sinks.ledger_tables import check
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
+from tests.answers.ledgers import write
 from tests.sinks.test_ledger import ODD_FOLDERS
-from tests.sinks.test_runs import OUTCOME, attempt, committed
-
-pytestmark = pytest.mark.spark
+from tests.sinks.test_runs import NO_SESSION, OUTCOME, attempt, committed, folder_without_spark
 
 
 @pytest.fixture
-def place(spark, tmp_path):
-    location = LedgerLocation(path=str(tmp_path / "ledger"))
-    spark.sql(ddl(location, RUNS))
-    return location
+def place(new_ledger, tmp_path):
+    return new_ledger(tmp_path / "ledger")
+
+
+@pytest.fixture
+def plain(tmp_path, monkeypatch):
+    """A ledger of whose runs no session is asked anything."""
+    return folder_without_spark(tmp_path, monkeypatch)
 
 
 def folder_of(place):
@@ -48,9 +51,8 @@ def test_no_query_of_spark_is_run_for_a_run(spark, place):
 
 
 @pytest.mark.parametrize("folder", ODD_FOLDERS)
-def test_a_folder_may_have_any_name(spark, tmp_path, folder):
-    location = LedgerLocation(path=str(tmp_path / folder))
-    spark.sql(ddl(location, RUNS))
+def test_a_folder_may_have_any_name(spark, new_ledger, tmp_path, folder):
+    location = new_ledger(tmp_path / folder)
     by_spark = SparkCommitLog(spark, location)  # delta-rs decodes a percent sign
     expected = by_spark if "%" in folder else FolderCommitLog(tmp_path / folder / RUNS.name)
     assert attempts.commit_log(spark, location) == expected
@@ -89,15 +91,15 @@ def test_writers_of_both_kinds_count_one_after_another(spark, place):
     assert [row[0] for row in committed(spark, place)] == list(range(1, 9))
 
 
-def test_a_commit_that_takes_no_lock_is_not_written_over(spark, place, monkeypatch):
-    log = FolderCommitLog(folder_of(place))
-    attempts.commit(spark, place, attempt("other", "a-0"), 0, OUTCOME)
+def test_a_commit_that_takes_no_lock_is_not_written_over(plain, monkeypatch):
+    log = FolderCommitLog(folder_of(plain))
+    attempts.commit(NO_SESSION, plain, attempt("other", "a-0"), 0, OUTCOME)
     mine = attempts.committed_row(attempt("run", "a"), 2, OUTCOME)
 
     def overtaken(row, other):
         assert (row[c.RUN_ID], other[c.RUN_ID]) == ("run", "other")
-        rows = DeltaTable(str(folder_of(place))).to_pyarrow_table()
-        write_deltalake(str(folder_of(place)), rows, mode="append")
+        rows = DeltaTable(str(folder_of(plain))).to_pyarrow_table()
+        write_deltalake(str(folder_of(plain)), rows, mode="append")
         return False
 
     with monkeypatch.context() as patched:
@@ -116,37 +118,50 @@ ENDED = [
 ]
 
 
-@pytest.mark.parametrize(("mine", "other", "kept_out"), ENDED)
-def test_both_logs_keep_the_same_rows_out(spark, place, tmp_path, mine, other, kept_out):
-    """The new row beside the other one; and the new one as given up beside it."""
+def kept_out_of(log, mine, other):
+    """Whether the log does not take the new row, beside the other one."""
 
     def ended(attempt_id, sequence, run_id):
         row = attempts.committed_row(attempt(run_id, attempt_id), sequence or 0, OUTCOME)
         return row if sequence else row | {c.STATUS: attempts.GIVEN_UP, c.SEQUENCE: None}
 
-    for new, out in zip((mine, (mine[0], None, mine[2])), kept_out, strict=True):
-        for number, kind in enumerate((FolderCommitLog, SparkCommitLog)):
-            location = LedgerLocation(path=str(tmp_path / f"{new[1]}-{number}"))
-            spark.sql(ddl(location, RUNS))
-            log = SparkCommitLog(spark, location) if kind is SparkCommitLog else FolderCommitLog(folder_of(location))
-            log.append(ended(*other))
-            assert log.compare_and_set(ended(*new)) is not out
+    log.append(ended(*other))
+    return not log.compare_and_set(ended(*mine))
 
 
-def test_files_of_many_commits_are_made_one(spark, place, monkeypatch):
+def both(mine):
+    """The new row, and the same as given up."""
+    return mine, (mine[0], None, mine[2])
+
+
+@pytest.mark.parametrize(("mine", "other", "kept_out"), ENDED)
+def test_rows_are_kept_out(tmp_path, mine, other, kept_out):
+    folders = [Path(write(tmp_path / str(number), runs=[]), RUNS.name) for number in range(2)]
+    found = [kept_out_of(FolderCommitLog(folder), new, other) for folder, new in zip(folders, both(mine), strict=True)]
+    assert tuple(found) == kept_out
+
+
+@pytest.mark.parametrize(("mine", "other", "kept_out"), ENDED)
+def test_spark_keeps_the_same_rows_out(spark, new_ledger, tmp_path, mine, other, kept_out):
+    places = [new_ledger(tmp_path / str(number)) for number in range(2)]
+    found = [kept_out_of(SparkCommitLog(spark, at), new, other) for at, new in zip(places, both(mine), strict=True)]
+    assert tuple(found) == kept_out
+
+
+def test_files_of_many_commits_are_made_one(plain, monkeypatch):
     monkeypatch.setattr(attempts, "MOST_FILES", 3)
     for number in range(1, 6):
         one = attempt(f"run-{number}", f"a-{number}")
-        attempts.plan(spark, place, one)
-        attempts.commit(spark, place, one, number - 1, OUTCOME)
-    assert len(DeltaTable(str(folder_of(place))).file_uris()) == 4, "of each status one of four, and one"
-    planned = FolderCommitLog(folder_of(place)).read(itself, attempts.PLANNED)
+        attempts.plan(NO_SESSION, plain, one)
+        attempts.commit(NO_SESSION, plain, one, number - 1, OUTCOME)
+    assert len(DeltaTable(str(folder_of(plain))).file_uris()) == 4, "of each status one of four, and one"
+    planned = FolderCommitLog(folder_of(plain)).read(itself, attempts.PLANNED)
     assert sorted(row[c.RUN_ID] for row in planned) == [f"run-{number}" for number in range(1, 6)]
-    assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
-    assert [run.sequence for run in attempts.read_commits(spark, place).commits] == [1, 2, 3, 4, 5]
+    assert committed(NO_SESSION, plain) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 6)]
+    assert [run.sequence for run in attempts.read_commits(NO_SESSION, plain).commits] == [1, 2, 3, 4, 5]
 
 
-def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place, monkeypatch):
+def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(plain, monkeypatch):
     opened: list[Path] = []
     opening = parquet.ParquetFile
 
@@ -155,32 +170,32 @@ def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(spark, place
         return opening(path, **how)
 
     monkeypatch.setattr(parquet, "ParquetFile", noted)
-    first = attempts.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
-    assert attempts.read_commits(spark, place).commits == attempts.read_commits(spark, place).commits == (first,)
+    first = attempts.commit(NO_SESSION, plain, attempt("run-1", "a-1"), 0, OUTCOME)
+    assert attempts.read_commits(NO_SESSION, plain).commits == attempts.read_commits(NO_SESSION, plain).commits == (first,)
     [file] = opened
-    second = attempts.commit(spark, place, attempt("run-2", "a-2"), 1, OUTCOME)
-    assert attempts.read_commits(spark, place).commits == (first, second)
+    second = attempts.commit(NO_SESSION, plain, attempt("run-2", "a-2"), 1, OUTCOME)
+    assert attempts.read_commits(NO_SESSION, plain).commits == (first, second)
     assert [path == file for path in opened] == [True, False]
     file.write_bytes(b"PAR1")
     with pytest.raises(Fault, match="table runs is damaged"):
-        attempts.read_commits(spark, place)
+        attempts.read_commits(NO_SESSION, plain)
 
 
 def killed(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_what_a_commit_left_that_was_killed_before_its_entry_harms_nobody(spark, place, monkeypatch):
+def test_what_a_commit_left_that_was_killed_before_its_entry_harms_nobody(plain, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(DeltaTable, "create_write_transaction", killed)
         with pytest.raises(KeyboardInterrupt):
-            attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
-    log = folder_of(place) / "_delta_log"
+            attempts.commit(NO_SESSION, plain, attempt("run", "a"), 0, OUTCOME)
+    log = folder_of(plain) / "_delta_log"
     (log / "00000000000000000001.json#1").write_text('{"add', encoding="ascii")
-    assert list(folder_of(place).glob("*/*.parquet"))
-    assert attempts.read_commits(spark, place).commits == ()
-    assert attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME).sequence == 1
-    assert committed(spark, place) == [(1, "run", "a")]
+    assert list(folder_of(plain).glob("*/*.parquet"))
+    assert attempts.read_commits(NO_SESSION, plain).commits == ()
+    assert attempts.commit(NO_SESSION, plain, attempt("run", "a"), 0, OUTCOME).sequence == 1
+    assert committed(NO_SESSION, plain) == [(1, "run", "a")]
 
 
 def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark, place):
@@ -192,19 +207,19 @@ def test_a_table_with_features_that_delta_rs_may_not_know_is_left_to_spark(spark
 
 
 @pytest.mark.parametrize("damage", ["a byte", "all but the beginning"])
-def test_a_damaged_file_is_told_by_its_table(spark, place, damage):
-    attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
-    (file,) = folder_of(place).glob("*/*.parquet")
+def test_a_damaged_file_is_told_by_its_table(plain, damage):
+    attempts.commit(NO_SESSION, plain, attempt("run", "a"), 0, OUTCOME)
+    (file,) = folder_of(plain).glob("*/*.parquet")
     content = bytearray(file.read_bytes())
     content[content.index(b"run")] ^= 1  # in a page of text: it would be read as another text
     file.write_bytes(content if damage == "a byte" else content[:4])
     with pytest.raises(Fault, match="table runs is damaged") as caught:
-        attempts.read_commits(spark, place)
+        attempts.read_commits(NO_SESSION, plain)
     assert caught.value.code == "LEDGER_DAMAGED"
 
 
-def test_a_folder_that_cannot_be_written_is_told(spark, place):
-    (folder_of(place) / "status=committed").write_text("in the way", encoding="ascii")
+def test_a_folder_that_cannot_be_written_is_told(plain):
+    (folder_of(plain) / "status=committed").write_text("in the way", encoding="ascii")
     with pytest.raises(Fault, match="the ledger cannot be written") as caught:
-        attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+        attempts.commit(NO_SESSION, plain, attempt("run", "a"), 0, OUTCOME)
     assert caught.value.code == "LEDGER_UNWRITABLE"

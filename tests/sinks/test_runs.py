@@ -3,8 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from groupledger.core.faults import Fault
 from groupledger.sinks import attempts
@@ -12,8 +16,7 @@ from groupledger.sinks.attempts import Attempt, FolderCommitLog, Outcome, SparkC
 from groupledger.sinks.ledger_tables import LedgerLocation, ddl
 from groupledger.tables import RUNS
 from groupledger.tables import columns as c
-
-pytestmark = pytest.mark.spark
+from tests.answers.ledgers import write
 
 START = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
 OUTCOME = Outcome({"records": 7}, {"assignments": 3}, "digest", "done", START)
@@ -23,14 +26,18 @@ def attempt(run_id, attempt_id, guards=(), kind="ingest"):
     return Attempt(run_id, attempt_id, kind, {"ends": {"0": 7}}, "config", "code", START, guards=guards)
 
 
-@pytest.fixture(params=["folder", "catalog"])
-def place(request, spark, tmp_path):
-    """A ledger whose runs delta-rs reads and writes, and one whose runs Spark does."""
+NO_SESSION: Any = None
+"""What is asked of runs in a folder asks no session: see `folder_without_spark`."""
+CATALOG = pytest.param("catalog", marks=pytest.mark.spark)
+
+
+@pytest.fixture(params=["folder", CATALOG])
+def place(request, tmp_path, monkeypatch):
+    """A ledger whose runs delta-rs reads and writes, for which no session is started, and one whose runs Spark does."""
     if request.param == "folder":
-        location = LedgerLocation(path=str(tmp_path / "ledger"))
-        spark.sql(ddl(location, RUNS))
-        yield location
+        yield folder_without_spark(tmp_path, monkeypatch)
         return
+    spark = request.getfixturevalue("spark")
     spark.sql("CREATE SCHEMA runs_of_tests")
     location = LedgerLocation(catalog="spark_catalog.runs_of_tests")
     spark.sql(ddl(location, RUNS))
@@ -38,23 +45,47 @@ def place(request, spark, tmp_path):
     spark.sql("DROP SCHEMA runs_of_tests CASCADE")
 
 
-rule = pytest.mark.parametrize("place", ["folder", pytest.param("catalog", marks=pytest.mark.long)], indirect=True)
+def folder_without_spark(tmp_path, monkeypatch):
+    """A ledger in a folder; that its log is such a one, test_commit_log.py holds with a session."""
+    folder = write(tmp_path / "ledger", runs=[])
+    monkeypatch.setattr(attempts, "commit_log", lambda *_: FolderCommitLog(Path(folder, RUNS.name)))
+    return LedgerLocation(path=folder)
+
+
+@pytest.fixture
+def engine(request, place):
+    """The session, if the ledger's runs need one."""
+    return NO_SESSION if place.catalog is None else request.getfixturevalue("spark")
+
+
+rule = pytest.mark.parametrize(
+    "place", ["folder", pytest.param("catalog", marks=[pytest.mark.long, pytest.mark.spark])], indirect=True
+)
 """What is decided is the same code for both; how each reads and writes is shown by the tests without this."""
 
 
-def committed(spark, place):
-    rows = attempts.committed_runs(spark, place).select(c.SEQUENCE, c.RUN_ID, c.ATTEMPT_ID).collect()
-    return sorted(tuple(row) for row in rows)
+def stored(engine, place):
+    """Every row, by its status."""
+    if engine is NO_SESSION:
+        rows = DeltaTable(f"{place.path}/{RUNS.name}").to_pyarrow_table().to_pylist()
+    else:
+        rows = [row.asDict() for row in place.rows(engine, RUNS).collect()]
+    return sorted(rows, key=itemgetter(c.STATUS))
 
 
-def test_a_run_is_planned_then_committed_then_read_back(spark, place):
+def committed(engine, place):
+    rows = [row for row in stored(engine, place) if row[c.STATUS] == attempts.COMMITTED]
+    return sorted((row[c.SEQUENCE], row[c.RUN_ID], row[c.ATTEMPT_ID]) for row in rows)
+
+
+def test_a_run_is_planned_then_committed_then_read_back(engine, place):
     first = attempt("run-1", "a-1", guards=("dev/log",))
-    seen = attempts.read_commits(spark, place)
+    seen = attempts.read_commits(engine, place)
     assert (seen.sequence, seen.commits, seen.run("run-1"), seen.last("dev/log")) == (0, (), None, None)
-    attempts.plan(spark, place, first)
-    assert attempts.read_commits(spark, place) == seen, "a plan does not count"
-    run = attempts.commit(spark, place, first, seen.sequence, OUTCOME)
-    later = attempts.read_commits(spark, place)
+    attempts.plan(engine, place, first)
+    assert attempts.read_commits(engine, place) == seen, "a plan does not count"
+    run = attempts.commit(engine, place, first, seen.sequence, OUTCOME)
+    later = attempts.read_commits(engine, place)
     assert (later.sequence, later.run("run-1")) == (1, run)
     assert later.last("dev/log") == later.commits[0] == run
     assert later.last("dev") is None
@@ -65,38 +96,38 @@ def test_a_run_is_planned_then_committed_then_read_back(spark, place):
         {"records": 7},
         ("dev/log",),
     )
-    stored = place.rows(spark, RUNS).orderBy(c.STATUS).collect()
-    assert [row[c.STATUS] for row in stored] == ["committed", "planned"]
-    assert stored[0][c.STARTED_AT].timestamp() == START.timestamp()
+    ended, planned = stored(engine, place)
+    assert (ended[c.STATUS], planned[c.STATUS]) == ("committed", "planned")
+    assert ended[c.STARTED_AT].timestamp() == START.timestamp()
 
 
 @rule
-def test_a_committed_run_stays_as_it_is(spark, place):
-    first = attempts.commit(spark, place, attempt("run-1", "a-1"), 0, OUTCOME)
+def test_a_committed_run_stays_as_it_is(engine, place):
+    first = attempts.commit(engine, place, attempt("run-1", "a-1"), 0, OUTCOME)
     for since in (0, 1):
-        again = attempts.commit(spark, place, attempt("run-1", "a-2"), since, replace(OUTCOME, result_digest="other"))
+        again = attempts.commit(engine, place, attempt("run-1", "a-2"), since, replace(OUTCOME, result_digest="other"))
         assert again == first
-    assert committed(spark, place) == [(1, "run-1", "a-1")]
+    assert committed(engine, place) == [(1, "run-1", "a-1")]
 
 
 @rule
-def test_a_run_id_is_of_one_command(spark, place):
-    attempts.commit(spark, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
+def test_a_run_id_is_of_one_command(engine, place):
+    attempts.commit(engine, place, attempt("airflow-7", "a-1", kind="ingest"), 0, OUTCOME)
     mine = attempt("airflow-7", "a-2", kind="assign")
     words = "run id 'airflow-7' is that of a committed run of ingest; .* for assign, such as 'assign-airflow-7'"
     with pytest.raises(Fault, match=words) as caught:
-        attempts.counted(attempts.read_commits(spark, place), mine)
+        attempts.counted(attempts.read_commits(engine, place), mine)
     assert caught.value.code == "RUN_ID_TAKEN"
     with pytest.raises(Fault, match=words):  # the name was taken while this one was at work
-        attempts.commit(spark, place, mine, 0, OUTCOME)
-    assert committed(spark, place) == [(1, "airflow-7", "a-1")]
+        attempts.commit(engine, place, mine, 0, OUTCOME)
+    assert committed(engine, place) == [(1, "airflow-7", "a-1")]
 
 
 @rule
-def test_commits_are_numbered_in_their_order(spark, place):
+def test_commits_are_numbered_in_their_order(engine, place):
     for number in range(1, 4):
-        assert attempts.commit(spark, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number
-    assert committed(spark, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 4)]
+        assert attempts.commit(engine, place, attempt(f"run-{number}", f"a-{number}"), 0, OUTCOME).sequence == number
+    assert committed(engine, place) == [(number, f"run-{number}", f"a-{number}") for number in range(1, 4)]
 
 
 GUARDED = [
@@ -109,23 +140,23 @@ GUARDED = [
 
 @rule
 @pytest.mark.parametrize(("mine", "theirs", "conflict"), GUARDED)
-def test_two_attempts_that_share_a_guard_do_not_both_count(spark, place, mine, theirs, conflict):
-    seen = attempts.read_commits(spark, place)
-    attempts.commit(spark, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
+def test_two_attempts_that_share_a_guard_do_not_both_count(engine, place, mine, theirs, conflict):
+    seen = attempts.read_commits(engine, place)
+    attempts.commit(engine, place, attempt("theirs", "a-theirs", theirs), 0, OUTCOME)
     if conflict:
         with pytest.raises(WriteConflict, match="read dev/log as of commit 0, and run 'theirs'") as caught:
-            attempts.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME)
+            attempts.commit(engine, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME)
         assert caught.value.code == "WRITE_CONFLICT"
         assert isinstance(caught.value, Fault)
     else:
-        assert attempts.commit(spark, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME).sequence == 2
-    assert len(committed(spark, place)) == 2 - conflict
+        assert attempts.commit(engine, place, attempt("mine", "a-mine", mine), seen.sequence, OUTCOME).sequence == 2
+    assert len(committed(engine, place)) == 2 - conflict
 
 
-def race(spark, place, several):
+def race(engine, place, several):
     def one(mine):
         try:
-            return attempts.commit(spark, place, mine, 0, OUTCOME)
+            return attempts.commit(engine, place, mine, 0, OUTCOME)
         except WriteConflict as conflict:
             return conflict
 
@@ -133,31 +164,33 @@ def race(spark, place, several):
         return list(pool.map(one, several))
 
 
-def test_of_attempts_of_one_run_at_once_one_counts_and_all_learn_which(spark, place):
-    results = race(spark, place, [attempt("run", f"a-{number}", ("dev/log",)) for number in range(4)])
-    [(sequence, _, winner)] = committed(spark, place)
+def test_of_attempts_of_one_run_at_once_one_counts_and_all_learn_which(engine, place):
+    results = race(engine, place, [attempt("run", f"a-{number}", ("dev/log",)) for number in range(4)])
+    [(sequence, _, winner)] = committed(engine, place)
     assert sequence == 1
     assert {run.attempt_id for run in results} == {winner}
 
 
-def test_of_ingests_from_the_same_offsets_at_once_one_counts(spark, place):
-    results = race(spark, place, [attempt(f"run-{number}", f"a-{number}", ("dev/log",)) for number in range(3)])
+@rule
+def test_of_ingests_from_the_same_offsets_at_once_one_counts(engine, place):
+    results = race(engine, place, [attempt(f"run-{number}", f"a-{number}", ("dev/log",)) for number in range(3)])
     assert sorted(isinstance(result, WriteConflict) for result in results) == [False, True, True]
-    assert len(committed(spark, place)) == 1
-
-
-def test_runs_that_do_not_concern_each_other_all_count(spark, place):
-    results = race(spark, place, [attempt(f"run-{number}", f"a-{number}", kind="assign") for number in range(4)])
-    assert sorted(run.sequence for run in results) == [1, 2, 3, 4]
-    assert [row[0] for row in committed(spark, place)] == [1, 2, 3, 4]
+    assert len(committed(engine, place)) == 1
 
 
 @rule
-def test_who_is_overtaken_for_ever_gives_up(spark, place, monkeypatch):
+def test_runs_that_do_not_concern_each_other_all_count(engine, place):
+    results = race(engine, place, [attempt(f"run-{number}", f"a-{number}", kind="assign") for number in range(4)])
+    assert sorted(run.sequence for run in results) == [1, 2, 3, 4]
+    assert [row[0] for row in committed(engine, place)] == [1, 2, 3, 4]
+
+
+@rule
+def test_who_is_overtaken_for_ever_gives_up(engine, place, monkeypatch):
     for kind in (FolderCommitLog, SparkCommitLog):
         monkeypatch.setattr(kind, "compare_and_set", lambda *_: False)
     with pytest.raises(WriteConflict, match="10 other commits"):
-        attempts.commit(spark, place, attempt("run", "a"), 0, OUTCOME)
+        attempts.commit(engine, place, attempt("run", "a"), 0, OUTCOME)
 
 
 HOSTILE = [
@@ -172,13 +205,13 @@ HOSTILE = [
 ]
 
 
-def test_no_value_is_taken_for_sql(spark, place):
+def test_no_value_is_taken_for_sql(engine, place):
     texts = tuple(HOSTILE)
     for number, text in enumerate(("'`\\;--", "{view} :name"), start=1):
         mine = replace(attempt(text, text, texts, kind=text), inputs=dict.fromkeys(texts, texts[0]))
         outcome = replace(OUTCOME, counts_in=dict.fromkeys(texts, 1), verdict="".join(texts))
-        run = attempts.commit(spark, place, mine, number - 1, outcome)
-        seen = attempts.read_commits(spark, place)
+        run = attempts.commit(engine, place, mine, number - 1, outcome)
+        seen = attempts.read_commits(engine, place)
         assert (seen.sequence, seen.run(text)) == (number, run)
         assert [seen.last(guard) for guard in texts] == [run] * len(texts)
 
