@@ -45,6 +45,8 @@ def test_a_ledger_answers_over_what_was_written_once(spark, found, tmp_path):
         "SELECT a.member_id FROM assignments a WHERE scenario = 'cooperative-sticky' AND group_id = 'pay'"
     )
     assert len(moved.to_pandas()) == 4
+    kept = [ledger.sql(f"SELECT 1 FROM current_{table}").to_pandas() for table in ("rebalances", "assignments")]
+    assert [len(rows) for rows in kept] == [6, 8]
 
 
 def test_plain_tables_have_each_run_once_and_a_broken_one_is_completed(spark, found, tmp_path, monkeypatch):

@@ -1,6 +1,9 @@
 """Ledgers to ingest into."""
 
+from __future__ import annotations
+
 import itertools
+import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -25,6 +28,10 @@ class Workspace:
     def __init__(self, spark, new_ledger: Callable[[Path], LedgerLocation], folder: Path) -> None:
         self.spark, self.folder = spark, folder
         self.location = new_ledger(folder / "ledger")
+
+    def copied(self, folder: Path) -> Workspace:
+        """The same ledger in another folder: what happens to either does not happen to the other."""
+        return Workspace(self.spark, lambda place: _copied(self.location, place), folder)
 
     def source(self, name: str, lines, kind: str = "offsets-jsonl") -> SourceSettings:
         """A file of these lines."""
@@ -61,6 +68,11 @@ def committed(sequence: int, *guards: str, counts_out=MappingProxyType({}), inpu
     """The ingest that counts as this number."""
     names = f"run-{sequence}", f"a-{sequence}", "ingest"
     return Run(*names, sequence, guards, inputs, None, "", "", {}, counts_out, "", "done", MOMENT)
+
+
+def _copied(location: LedgerLocation, folder: Path) -> LedgerLocation:
+    shutil.copytree(str(location.path), folder)
+    return LedgerLocation(path=str(folder))
 
 
 def invocation(run_id=None, beside=None):

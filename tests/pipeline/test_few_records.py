@@ -88,28 +88,30 @@ def _second_of_a_group(capture):
 @pytest.mark.parametrize(
     "capture", ["dev", *(pytest.param(each, marks=pytest.mark.long) for each in ("edge", "storm"))]
 )
-def test_without_spark_all_is_equal(capture, new_workspace, monkeypatch):
+def test_without_spark_all_is_equal(capture, workspace, tmp_path, monkeypatch):
     cluster, found, taken = CapturedCluster(capture, monkeypatch), [], []
 
     def watched(*arguments):
         taken.append(few_records(*arguments))
         return taken[-1]
 
-    for here in (watched, lambda *_: None):
+    monkeypatch.setattr(ingesting, "few_records", watched)
+    for cluster.step in range(1, STEPS - 1):
+        workspace.ingest(SOURCE)
+        if cluster.step == 1:
+            late = workspace.ingest(workspace.source("late.jsonl", [json.dumps(cluster.late)]), run_id="late")
+            assert late.run.counts_out[attempts.LATE_GROUPS] == 1
+    assert taken == [None, None, None], "topics were listed twice; the late record came from a file"
+    for here, name in ((watched, "driver"), (lambda *_: None, "spark")):
         monkeypatch.setattr(ingesting, "few_records", here)
-        space = new_workspace(capture)
-        for cluster.step in range(1, STEPS + 1):
+        space = workspace.copied(tmp_path / name)
+        for cluster.step in range(STEPS - 1, STEPS + 1):
             space.ingest(SOURCE)
-            if cluster.step == 1:
-                late = space.ingest(space.source("late.jsonl", [json.dumps(cluster.late)]), run_id="late")
-                assert late.run.counts_out[attempts.LATE_GROUPS] == 1
         commits = attempts.read_commits(space.spark, space.location).commits
         told = [(replace(each, attempt_id="", inputs_json=""), {**each.inputs, "sources": None}) for each in commits]
         found.append((told, {table.name: space.rows(table) for table in (LOG_RECORDS, *FACTS)}))
-    *listed, third, fourth = taken
-    assert listed == [None, None, None], "topics were listed twice; the late record came from a file"
-    assert third
-    assert fourth
+    assert all(taken[3:])
+    assert len(taken) == STEPS + 1
     ours, sparks = found
     assert ours[0] == sparks[0]
     assert ours == sparks

@@ -42,17 +42,17 @@ def files_of(workspace, table):
 
 
 def test_files_are_gathered_before_they_are_many(workspace, monkeypatch):
-    monkeypatch.setattr(few_records, "MOST_FILES", 2)
-    cuts = (0, 60, 100, CUT, 10_000)
+    monkeypatch.setattr(few_records, "MOST_FILES", 1)
+    cuts = (0, 60, CUT, 10_000)
     for number, (first, end) in enumerate(pairwise(cuts)):
         before = files_of(workspace, LOG_RECORDS)  # how many an ingest adds depends on how well its rows compress
         workspace.ingest(workspace.source(f"{number}.jsonl", piece(first, end)), buckets=1)
-        heads = workspace.location.rows(workspace.spark, GROUP_HEADS).count()
         for table in (GROUP_HEADS, GROUP_SNAPSHOTS):
             files = len(files_of(workspace, table))
-            assert files == (number + 1 if number < 3 else 2), "three were made one, and one was added"
+            assert files == (number + 1 if number < 2 else 2), "two were made one, and one was added"
         left = before & files_of(workspace, LOG_RECORDS)
-        assert left == (set() if len(before) > 2 else before), "more than two were gathered, and no fewer"
+        assert left == (set() if len(before) > 1 else before), "more than one were gathered, and no fewer"
+    heads = workspace.location.rows(workspace.spark, GROUP_HEADS).count()
     commits = attempts.read_commits(workspace.spark, workspace.location).commits
     assert heads == sum(commit.counts_out[GROUP_HEADS.name] for commit in commits)
     assert len(workspace.rows(LOG_RECORDS)) == len(LINES)

@@ -171,7 +171,9 @@ def test_a_file_of_rows_is_read_once_and_again_where_it_was_changed(plain, monke
 
     monkeypatch.setattr(parquet, "ParquetFile", noted)
     first = attempts.commit(NO_SESSION, plain, attempt("run-1", "a-1"), 0, OUTCOME)
-    assert attempts.read_commits(NO_SESSION, plain).commits == attempts.read_commits(NO_SESSION, plain).commits == (first,)
+    assert (
+        attempts.read_commits(NO_SESSION, plain).commits == attempts.read_commits(NO_SESSION, plain).commits == (first,)
+    )
     [file] = opened
     second = attempts.commit(NO_SESSION, plain, attempt("run-2", "a-2"), 1, OUTCOME)
     assert attempts.read_commits(NO_SESSION, plain).commits == (first, second)
