@@ -31,51 +31,64 @@ def only(summary):
     return account
 
 
-def test_every_physical_line_is_accounted_for(workspace):
-    """A file that ends without a line feed before another, an array, text behind a value, blank lines, other topics."""
-    other = json.dumps({**json.loads(GOOD[0]), "topic": "orders"})
-    wrong = [GOOD[0] + GOOD[1], "[]", f"[{GOOD[2]}]", GOOD[3] + " x", "7", "null"]
-    lines = ["\ufeff" + GOOD[0] + "\r", *GOOD[1:], *wrong, "", " \t\r", other, other]
-    log = written(workspace, "log.jsonl", "\n".join(lines))
-    listing = [json.dumps(LISTED), json.dumps(LISTED) * 2, "", json.dumps(LISTED | {"ts": -1})]
-    topics = written(workspace, "topics.jsonl", "\n".join(listing) + "\n", "topics-jsonl")
-    summary = workspace.ingest(log, topics, limits=MANY)
-    account = only(summary)
-    assert (account.lines, account.rows, account.blank) == (len(lines) + len(listing), 0, 3)
-    assert account.records == len(lines) - 2
-    assert dict(account.quarantined) == {"MALFORMED_LINE": len(wrong)}
-    assert dict(account.listings) == {"listed": 1, "MALFORMED_LINE": 1, "BAD_MOMENT": 1}
-    assert account.unused["other topic"] == 2
-    assert len(workspace.rows(LOG_RECORDS)) == len(GOOD)
-    assert summary.quarantined == len(wrong) + 2
-    quarantined = workspace.rows(QUARANTINE)
-    for line in wrong:
-        assert any(repr(line)[1:-1] in row or line in row for row in quarantined), line
-
-
 MARKER = {"key": "AAAAAQ==", "value": "AAAAAAAD"}
 STATE = {"key": "AAIAA3BheQ==", "timestamp": 1795262400000}
 DESCRIBED = "GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG"
+MARKERS = [MARKER | {"partition": number % 3, "offset": number, "timestamp": 1} for number in range(6)]
+WRONG = [GOOD[0] + GOOD[1], "[]", f"[{GOOD[2]}]", GOOD[3] + " x", "7", "null"]
+OTHER_TOPIC = json.dumps({**json.loads(GOOD[0]), "topic": "orders"})
+LINES = ["\ufeff" + GOOD[0] + "\r", *GOOD[1:], *WRONG, "", " \t\r", OTHER_TOPIC, OTHER_TOPIC]
+LISTING = [json.dumps(LISTED), json.dumps(LISTED) * 2, "", json.dumps(LISTED | {"ts": -1})]
+TICKET = [
+    *GOOD,
+    *map(json.dumps, MARKERS),
+    json.dumps(MARKER | {"partition": 0, "offset": 9, "timestamp": 1, "key": "AAAAAA=="}),
+    json.dumps(STATE | {"partition": 1, "offset": 20, "value": ""}),
+    *("", DESCRIBED, "what is this?"),
+]
 
 
-def test_control_records_and_empty_values_are_no_fault_and_bad_lines_are_told_with_their_place(workspace):
-    markers = [MARKER | {"partition": number % 3, "offset": number, "timestamp": 1} for number in range(6)]
-    aborted = MARKER | {"partition": 0, "offset": 9, "timestamp": 1, "key": "AAAAAA=="}
-    gone = STATE | {"partition": 1, "offset": 20, "value": ""}
-    log = [*GOOD, *map(json.dumps, [*markers, aborted, gone]), "", DESCRIBED, "what is this?"]
-    source = written(workspace, "ticket.jsonl", "\n".join(log))
-    summary = workspace.ingest(source, limits=MANY)
-    account = only(summary)
-    assert account.unused["ControlRecord"] == len(markers) + 1
+@pytest.fixture(scope="module")
+def arrived(new_workspace):
+    """What one ingest says of three clusters, and the ledger: odd lines, a ticket's, a marker where few are wanted."""
+    space = new_workspace("arrived")
+    sources = (
+        written(space, "log.jsonl", "\n".join(LINES), cluster_id="lines"),
+        written(space, "topics.jsonl", "\n".join(LISTING) + "\n", "topics-jsonl", cluster_id="lines"),
+        written(space, "ticket.jsonl", "\n".join(TICKET), cluster_id="ticket"),
+        written(space, "markers.jsonl", json.dumps(MARKERS[0]), cluster_id="markers", offset_commits=False),
+    )
+    summary = space.ingest(*sources, limits=MANY)
+    assert all(account.balanced for account in summary.accounts)
+    assert summary.quarantined == len(WRONG) + 2 + 2
+    return space, {account.cluster_id: account for account in summary.accounts}
+
+
+def test_every_physical_line_is_accounted_for(arrived):
+    """A file that ends without a line feed before another, an array, text behind a value, blank lines, other topics."""
+    space, account = arrived[0], arrived[1]["lines"]
+    assert (account.lines, account.rows, account.blank) == (len(LINES) + len(LISTING), 0, 3)
+    assert account.records == len(LINES) - 2
+    assert dict(account.quarantined) == {"MALFORMED_LINE": len(WRONG)}
+    assert dict(account.listings) == {"listed": 1, "MALFORMED_LINE": 1, "BAD_MOMENT": 1}
+    assert account.unused["other topic"] == 2
+    assert sum("cluster_id='lines'" in row for row in space.rows(LOG_RECORDS)) == len(GOOD)
+    quarantined = space.rows(QUARANTINE)
+    for line in WRONG:
+        assert any(repr(line)[1:-1] in row or line in row for row in quarantined), line
+
+
+def test_control_records_and_empty_values_are_no_fault_and_bad_lines_are_told_with_their_place(arrived):
+    space, account = arrived[0], arrived[1]["ticket"]
+    assert account.unused["ControlRecord"] == len(MARKERS) + 1
     assert account.tombstones["GroupMetadata"] == 1
     assert dict(account.quarantined) == {"OTHER_TOOL": 1, "MALFORMED_LINE": 1}
-    told = workspace.rows(QUARANTINE)
-    place = f"message='{source.path}, line {len(log) - 1}: the line is from kafka-consumer-groups --describe, "
+    told, path = space.rows(QUARANTINE), space.folder / "ticket.jsonl"
+    place = f"message='{path}, line {len(TICKET) - 1}: the line is from kafka-consumer-groups --describe, "
     assert any(place in row for row in told), told
-    assert any(f"{source.path}, line {len(log)}: the line is not one JSON object" in row for row in told), told
+    assert any(f"{path}, line {len(TICKET)}: the line is not one JSON object" in row for row in told), told
     assert any('it begins "what is this?"' in row for row in told), told
-    left_out = written(workspace, "markers.jsonl", json.dumps(markers[0] | {"offset": 77}), offset_commits=False)
-    assert only(workspace.ingest(left_out)).unused == {"ControlRecord": 1}
+    assert arrived[1]["markers"].unused == {"ControlRecord": 1}
 
 
 EMPTY = {

@@ -124,7 +124,7 @@ def test_an_ingest_that_reaches_the_end_keeps_when_it_began(workspace, monkeypat
     assert (last.guards, last.counts_out, "reached" in last.inputs) == ((), {}, False)
 
 
-def test_newest_record_of_any_kind(workspace):
+def test_the_newest_record_of_any_kind_is_kept_and_a_ledger_that_kept_none_is_asked_for_its_records(workspace):
     """Offset commits are read and left out; the newest of them is known to have been read."""
     lines = [
         json.dumps({"partition": 3, "offset": at, "timestamp": 1795262400000 + at, "key": key, "value": ""})
@@ -135,12 +135,6 @@ def test_newest_record_of_any_kind(workspace):
     commits = attempts.read_commits(workspace.spark, workspace.location).commits
     known = known_before(Past(workspace.spark, workspace.location, commits, ()))["edge"]
     assert (known.end, known.newest) == (None, from_millis(1795262400002))
-
-
-def test_a_ledger_that_kept_nothing_is_asked_for_its_records(workspace):
-    line = json.dumps({"partition": 3, "offset": 0, "timestamp": 1795262400000, "key": "AAIAAWc=", "value": ""})
-    workspace.ingest(workspace.source("log.jsonl", [line]))
-    commits = attempts.read_commits(workspace.spark, workspace.location).commits
     earlier = tuple(replace(commit, inputs_json="{}") for commit in commits)
     found = known_before(Past(workspace.spark, workspace.location, earlier, ()))
-    assert found["edge"].up_to == from_millis(1795262400000)
+    assert found["edge"].up_to == from_millis(1795262400001)
