@@ -44,15 +44,21 @@ def spark(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def new_ledger(spark, tmp_path_factory):
-    """`new_ledger(folder)`: an empty ledger there. Its tables are made once a session, and copied."""
+def first_ledger(spark, tmp_path_factory):
+    """An empty ledger in a folder with an odd name, and the tables that `init` says it made: copied, not written to."""
     from groupledger.sinks.ledger_tables import LedgerLocation, init
 
-    made = tmp_path_factory.mktemp("empty") / "ledger"
-    init(spark, LedgerLocation(path=str(made)))
+    location = LedgerLocation(path=str(tmp_path_factory.mktemp("empty") / "odd `name' here"))
+    return location, init(spark, location)
+
+
+@pytest.fixture(scope="session")
+def new_ledger(first_ledger):
+    """`new_ledger(folder)`: an empty ledger there. Its tables are made once a session, and copied."""
+    from groupledger.sinks.ledger_tables import LedgerLocation
 
     def copied(folder):
-        shutil.copytree(made, folder, dirs_exist_ok=True)
+        shutil.copytree(first_ledger[0].path, folder, dirs_exist_ok=True)
         return LedgerLocation(path=str(folder))
 
     return copied

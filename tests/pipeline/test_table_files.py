@@ -31,7 +31,7 @@ from groupledger.pipeline.assign import assign
 from groupledger.pipeline.call_tables import keep_calls
 from groupledger.sinks.append import Written, add_files, append, stored
 from groupledger.sinks.attempts import read_commits
-from groupledger.sinks.ledger_tables import LedgerLocation, folders_for_files, init
+from groupledger.sinks.ledger_tables import LedgerLocation, folders_for_files
 from groupledger.sinks.location import explained
 from groupledger.tables import GROUP_SNAPSHOTS, MEMBER_SNAPSHOTS, OWNERSHIP_CHANGES
 from groupledger.tables import columns as c
@@ -47,10 +47,8 @@ MOMENT = datetime(2026, 11, 25, microsecond=123_456, tzinfo=UTC)
 
 
 @pytest.fixture(scope="module")
-def place(spark, tmp_path_factory):
-    location = LedgerLocation(path=str(tmp_path_factory.mktemp("files") / "a ledger"))
-    init(spark, location)
-    return location
+def place(new_ledger, tmp_path_factory):
+    return new_ledger(tmp_path_factory.mktemp("files") / "a ledger")
 
 
 def good_rows(table, number=300):
@@ -147,13 +145,12 @@ def test_bounds_of_times_are_in_milliseconds_and_none_lie_beyond_the_year_9999(t
 
 
 @pytest.mark.spark
-def test_rows_go_through_spark_where_its_rules_are_not_ours(spark, place, tmp_path):
+def test_rows_go_through_spark_where_its_rules_are_not_ours(spark, place, new_ledger, tmp_path):
     assert set(folders(spark, place)) == {table.name for table in FILLED}
     assert folders_for_files(spark, LedgerLocation(catalog="spark_catalog.none"), FILLED) is None
     assert folders_for_files(spark, LedgerLocation(path="s3a://bucket/ledger"), FILLED) is None
     assert folders_for_files(spark, LedgerLocation(path=str(tmp_path)), FILLED) is None
-    other = LedgerLocation(path=str(tmp_path / "other"))
-    init(spark, other)
+    other = new_ledger(tmp_path / "other")
     name = other.identifier(GROUP_SNAPSHOTS)
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('delta.checkpointInterval' = '7')")  # asks nothing of a writer
     assert folders_for_files(spark, other, FILLED) is not None

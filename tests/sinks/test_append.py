@@ -8,19 +8,15 @@ from pyspark.sql.types import StructType
 from groupledger.core.digest import rows_digest
 from groupledger.sinks import append as append_module
 from groupledger.sinks.append import append, digests
-from groupledger.sinks.ledger_tables import LedgerLocation, ddl
-from groupledger.tables import ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS
+from groupledger.tables import ASSIGNMENTS, QUARANTINE, TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def place(spark, tmp_path_factory):
-    location = LedgerLocation(path=str(tmp_path_factory.mktemp("append")))
-    for table in (ASSIGNMENTS, MEMBER_SNAPSHOTS, QUARANTINE, TOPIC_SNAPSHOTS):
-        spark.sql(ddl(location, table))
-    return location
+def place(new_ledger, tmp_path_factory):
+    return new_ledger(tmp_path_factory.mktemp("append"))
 
 
 def member(number=0, **changed):

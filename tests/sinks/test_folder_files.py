@@ -1,5 +1,6 @@
 """The rows of some attempts are read from the files that have them, and are those that Delta's reader finds."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from groupledger.sinks import append
-from groupledger.sinks.ledger_tables import LedgerLocation, ddl
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.sinks.location import plain_table, rows_in_files
 from groupledger.tables import TOPIC_SNAPSHOTS
 from groupledger.tables import columns as c
@@ -22,10 +23,8 @@ ATTEMPTS = ("a", LONG, f"{LONG}c", "\u00fc", "z")
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def made(spark, folder, attempts=("a", "z")):
-    """A table with rows of each attempt in a file of its own."""
-    location = LedgerLocation(path=str(folder))
-    spark.sql(ddl(location, TOPIC_SNAPSHOTS))
+def filled(spark, location, attempts):
+    """The table with rows of each attempt in a file of its own."""
     for attempt in attempts:
         row = {c.CLUSTER_ID: "dev", c.TOPIC: f"of {attempt}", c.PARTITION_COUNT: 3, c.VALID_FROM: MOMENT}
         write(spark, location, TOPIC_SNAPSHOTS, [row], attempt)
@@ -33,8 +32,20 @@ def made(spark, folder, attempts=("a", "z")):
 
 
 @pytest.fixture(scope="module")
-def place(spark, tmp_path_factory):
-    return made(spark, tmp_path_factory.mktemp("files"), ATTEMPTS)
+def place(spark, new_ledger, tmp_path_factory):
+    return filled(spark, new_ledger(tmp_path_factory.mktemp("files")), ATTEMPTS)
+
+
+@pytest.fixture(scope="module")
+def made(spark, new_ledger, tmp_path_factory):
+    """`made(folder)`: a ledger there whose table has rows of two attempts; filled once, and copied."""
+    two = filled(spark, new_ledger(tmp_path_factory.mktemp("two")), ("a", "z"))
+
+    def copied(folder):
+        shutil.copytree(two.path, folder, dirs_exist_ok=True)
+        return LedgerLocation(path=str(folder))
+
+    return copied
 
 
 def of(rows, attempts):
@@ -56,8 +67,8 @@ def test_attempts_without_rows_have_none(spark, place, attempts):
     assert [field.dataType for field in rows.schema] == [field.dataType for field in TOPIC_SNAPSHOTS.schema]
 
 
-def test_files_of_other_attempts_are_not_opened(spark, tmp_path):
-    place = made(spark, tmp_path)
+def test_files_of_other_attempts_are_not_opened(spark, made, tmp_path):
+    place = made(tmp_path)
     mine = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"])
     names = {Path(name).name for name in mine.inputFiles()}
     for file in Path(tmp_path, TOPIC_SNAPSHOTS.name).glob("*.parquet"):
@@ -67,32 +78,32 @@ def test_files_of_other_attempts_are_not_opened(spark, tmp_path):
 
 
 @pytest.mark.parametrize("folder", [*ODD_FOLDERS, "day=1"])
-def test_a_folder_may_have_any_name(spark, tmp_path, folder):
-    place = made(spark, tmp_path / folder)
+def test_a_folder_may_have_any_name(spark, made, tmp_path, folder):
+    place = made(tmp_path / folder)
     rows = place.rows(spark, TOPIC_SNAPSHOTS, ["a", "z"])
     assert rows.columns == TOPIC_SNAPSHOTS.columns, "a folder's name is no column"
     assert len(of(rows, "az")) == 2
 
 
-def test_rows_that_were_gathered_are_found(spark, tmp_path):
-    place = made(spark, tmp_path)
+def test_rows_that_were_gathered_are_found(spark, made, tmp_path):
+    place = made(tmp_path)
     append.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {place.identifier(TOPIC_SNAPSHOTS)}")
     rows = rows_in_files(spark, place.folder(spark, TOPIC_SNAPSHOTS), ["z"])
     assert len(rows.inputFiles()) == 1
     assert len(of(rows, "z")) == 1
 
 
-def test_a_log_with_an_empty_entry_is_left_to_delta_s_reader(spark, tmp_path):
+def test_a_log_with_an_empty_entry_is_left_to_delta_s_reader(spark, made, tmp_path):
     """delta-rs would pass over it, and its rows with it."""
-    place = made(spark, tmp_path)
+    place = made(tmp_path)
     folder = place.folder(spark, TOPIC_SNAPSHOTS)
     assert plain_table(folder) is not None
     (folder / "_delta_log" / f"{1:020}.json").write_bytes(b"")
     assert (plain_table(folder), rows_in_files(spark, folder, ["a"])) == (None, None)
 
 
-def test_entries_before_the_last_checkpoint_are_not_looked_at(spark, tmp_path):
-    place = made(spark, tmp_path)
+def test_entries_before_the_last_checkpoint_are_not_looked_at(spark, made, tmp_path):
+    place = made(tmp_path)
     folder = place.folder(spark, TOPIC_SNAPSHOTS)
     DeltaTable(str(folder)).create_checkpoint()
     (folder / "_delta_log" / f"{1:020}.json").write_bytes(b"")
@@ -104,16 +115,16 @@ def test_entries_before_the_last_checkpoint_are_not_looked_at(spark, tmp_path):
     assert plain_table(folder) is None  # that of before is one that may be read
 
 
-def test_a_file_that_is_gone_is_told_by_delta_s_reader(spark, tmp_path):
-    place = made(spark, tmp_path)
+def test_a_file_that_is_gone_is_told_by_delta_s_reader(spark, made, tmp_path):
+    place = made(tmp_path)
     folder = place.folder(spark, TOPIC_SNAPSHOTS)
     for file in folder.glob("*.parquet"):
         file.unlink()
     assert rows_in_files(spark, folder, ["a"]) is None
 
 
-def test_rows_that_were_deleted_by_a_vector_do_not_come_back(spark, tmp_path):
-    place = made(spark, tmp_path)
+def test_rows_that_were_deleted_by_a_vector_do_not_come_back(spark, made, tmp_path):
+    place = made(tmp_path)
     name = place.identifier(TOPIC_SNAPSHOTS)
     append.run(spark, place, TOPIC_SNAPSHOTS, f"OPTIMIZE {name}")
     vectors = "SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"

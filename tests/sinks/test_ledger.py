@@ -25,14 +25,13 @@ ODD_FOLDERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def made(spark, tmp_path_factory):
-    location = LedgerLocation(path=str(tmp_path_factory.mktemp("ledger") / "odd `name' here"))
-    assert init(spark, location) == [table.name for table in TABLES]
-    return location
+@pytest.fixture
+def made(first_ledger):
+    return first_ledger[0]
 
 
-def test_a_second_init_makes_nothing(spark, made):
+def test_a_second_init_makes_nothing(spark, first_ledger, made):
+    assert first_ledger[1] == [table.name for table in TABLES]
     assert init(spark, made) == []
     check(spark, made, TABLES)
 
