@@ -62,6 +62,7 @@ def test_nothing_recorded_breaks_a_rule(demonstrated):
     assert [group.group_id for group in demonstrated.groups if "invalid" in group.verdicts] == []
 
 
+@pytest.mark.long
 def test_a_second_run_changes_nothing_and_says_the_same(demonstrated, run_demo):
     again, stages = run_demo()
     assert (again.tables_made, again.ingest.already_committed, again.assign.already_committed) == ((), True, True)

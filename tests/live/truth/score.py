@@ -24,7 +24,7 @@ from tests.live.truth.facts import Facts, GroupFacts, Place, Token, Window
 SEED = 48
 OWNERS_ASKED = 200
 EXPLAINED = 3
-"""Of so many rebalances one is explained, too."""
+"""Of so many rebalances one is explained, too, unless another number is wanted."""
 SAID = {
     **{str(kind): str(kind) for kind in CauseKind if kind != "converted"},
     "member-replaced": f.TAKEN_OVER,
@@ -89,8 +89,8 @@ class Score:
         return [*(each.line for each in self.causes if each.outcome is Outcome.FALSE), *self.differing]
 
 
-def score(reader: Any, day: Facts, moments: Sequence[tuple[str, Place, int]]) -> Score:
-    """Ask a ledger."""
+def score(reader: Any, day: Facts, moments: Sequence[tuple[str, Place, int]], explained: int = EXPLAINED) -> Score:
+    """Ask a ledger; of so many rebalances (`explained`) explain one."""
     found, known = Score(), _known(reader)
     day.named(_clients(reader))
     for group in day.groups.values():
@@ -100,7 +100,7 @@ def score(reader: Any, day: Facts, moments: Sequence[tuple[str, Place, int]]) ->
         found.causes += judged(day, group, entries)
         if group.has_listeners:
             _hold_numbers(found, day, group, entries)
-        _hold_explained(found, reader, group, entries[::EXPLAINED])
+        _hold_explained(found, reader, group, entries[::explained])
     for name, place, at in moments:
         if name in known:
             _hold_owner(found, reader, day, name, place, at)
