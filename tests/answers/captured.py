@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.history import LogRow, TopicChange, canonical_topic_id, fold_group
 from groupledger.core.moments import from_micros, from_millis
-from tests.answers.ledgers import write
+from tests.answers.ledgers import COMMITTED, write
 from tests.core.history.captured import catalog, log_rows, topic_changes
 
 TABLES = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "violations")
@@ -16,7 +16,10 @@ ASSIGNMENTS = {"claimed", "recorded", "target", "pending_revocation"}
 
 
 def ledger_of(folder, captures):
-    """A ledger of these captures, each a cluster of its own; nothing is computed again. Gives the folder as text."""
+    """A ledger of these captures, each a cluster of its own; nothing is computed again. Gives the folder as text.
+
+    Its run is one that jobs of Spark read, too.
+    """
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in (*TABLES, "topic_snapshots", "log_records")}
     for capture in captures:
         rows["topic_snapshots"] += topic_rows(capture, topic_changes(capture))
@@ -25,7 +28,8 @@ def ledger_of(folder, captures):
             folded = fold_group(capture, of_group, None, catalog(capture))
             for name in TABLES:
                 rows[name] += fact_rows(getattr(folded, name))
-    return write(folder, **rows)
+    run = COMMITTED | {"inputs": "{}", "counts_in": [], "counts_out": []}
+    return write(folder, runs=[run], **rows)
 
 
 def log_record_rows(cluster: str, group: str, rows: Iterable[LogRow]) -> Iterator[dict[str, Any]]:

@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from groupledger.answers.changed_group import what_if as answered
 from groupledger.answers.reader import LedgerReader
 from groupledger.cli.commands import main
-from groupledger.config import SourceSettings
-from groupledger.config.loading import CAPTURES
+from groupledger.sinks.ledger_tables import LedgerLocation
 from groupledger.tables import RUNS
+from tests.answers.captured import ledger_of
 from tests.cli.test_json_schemas import complaints
+from tests.pipeline.ledgers import Workspace
 
 pytestmark = pytest.mark.spark
 
@@ -29,12 +30,10 @@ changes:
 
 
 @pytest.fixture(scope="module")
-def space(new_workspace):
-    found = new_workspace("grid")
-    sources = {"offsets-jsonl": "offsets.jsonl.gz", "topics-jsonl": "topics.jsonl.gz"}
-    read = (SourceSettings(kind=kind, path=str(CAPTURES / "compacted" / name)) for kind, name in sources.items())
-    found.ingest(*read)  # a KIP-848 group with members is in it
-    return found
+def space(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grid")
+    ledger = ledger_of(folder / "ledger", ["compacted"])  # a KIP-848 group with members is in it
+    return Workspace(spark, lambda _: LedgerLocation(path=ledger), folder)
 
 
 def what_if(space, *arguments, grid=GRID):

@@ -8,21 +8,20 @@ import pytest
 from click.testing import CliRunner
 
 from groupledger.cli.commands import main
-from groupledger.config import SourceSettings
-from groupledger.config.loading import CAPTURES
 from groupledger.notebook.ledger import open_ledger
 from groupledger.sinks.attempts import read_commits
+from groupledger.sinks.ledger_tables import LedgerLocation
+from tests.answers.captured import ledger_of
+from tests.pipeline.ledgers import Workspace
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def space(new_workspace):
-    found = new_workspace("replays")
-    sources = {"offsets-jsonl": "offsets.jsonl.gz", "topics-jsonl": "topics.jsonl.gz"}
-    given = (SourceSettings(kind=kind, path=str(CAPTURES / "storm" / name)) for kind, name in sources.items())
-    found.ingest(*given, run_id="read")
-    return found
+def space(spark, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("replays")
+    ledger = ledger_of(folder / "ledger", ["storm"])
+    return Workspace(spark, lambda _: LedgerLocation(path=ledger), folder)
 
 
 def replay(space, *arguments):
