@@ -57,7 +57,7 @@ properties: setup  ## What every assignor promises, on 10,000 drawn groups for e
 	@GROUPLEDGER_EXAMPLES=5000 $(BIN)/python -m pytest -q tests/core/step/test_least_moves.py
 	@GROUPLEDGER_EXAMPLES=2600 $(BIN)/python -m pytest -q tests/answers/test_what_if_three_ways.py
 	@GROUPLEDGER_EXAMPLES=500 $(BIN)/python -m pytest -q tests/core/assignors tests/core/step tests/core/segments tests/core/lines \
-	  tests/engine/test_classic_columns.py tests/engine/test_fold_slices.py \
+	  tests/core/wire/test_codec.py tests/engine/test_classic_columns.py tests/engine/test_fold_slices.py \
 	  --ignore=tests/core/assignors/test_properties.py --ignore=tests/core/step/test_least_moves.py
 
 machine: setup  ## Random histories of groups, held against what must hold: 5,000 by rounds, 5,000 by a clock, 5,000 of KIP-848, 5,000 of KIP-1071 (about 40 minutes)

@@ -31,6 +31,7 @@ from groupledger.core.wire.records import (
 )
 from tests.core.wire.strategies import messages
 from tests.core.wire.test_spec import NAMES
+from tests.examples import examples
 
 EVERY_CODEC = [(name, v) for name in NAMES for v in range(load_spec(name).versions.last + 1)]
 
@@ -45,7 +46,7 @@ MEMBER_PLAIN = "0000 00 00 0263 0268 01 00 ffffffff 00"
 
 
 @pytest.mark.parametrize(("name", "version"), EVERY_CODEC)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read_back(name, version, data):
     value = data.draw(messages(load_spec(name), version))
@@ -59,7 +60,7 @@ def test_what_is_written_is_read_back(name, version, data):
 
 
 @pytest.mark.parametrize(("name", "version"), EVERY_CODEC)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(data=st.data())
 def test_a_prefix_is_a_fault(name, version, data):
     out = bytearray()
