@@ -178,16 +178,31 @@ def test_a_group_whose_name_is_a_pattern_has_a_page_of_its_own(tmp_path):
     assert "other" not in page.text.replace("another", "")
 
 
-def test_a_share_group_has_several_owners_at_once_and_no_load(tmp_path):
+@pytest.fixture(scope="module")
+def several(tmp_path_factory):
+    """The pages of groups with little to tell, in one report: a share group, an empty one, a lost one, a slow one."""
     shared = History("shared", kind="share", topics=("t",)).state(1, "m t:0 | n t:0", complete=True)
-    page = written(ledger(tmp_path / "ledger", shared, partitions=1), tmp_path / "out")[page_of("dev", "shared")]
+    gone = History("gone", topics=("t",)).state(1, "m t:0", complete=True).state(2, None)
+    lost = History("lost", topics=("unlisted",)).state(1, "m unlisted:0", complete=True)
+    slow = (
+        History("slow", "eu", topics=("t",)).state(1, "m t:0,1,2", complete=True).state(2, "m t:0 | n", complete=True)
+    )
+    slow.state(3, "m t:0 | n t:1,2", complete=True)
+    topics = [listed("t", 1), listed("t", 3, 0, "eu")]
+    folder = tmp_path_factory.mktemp("several")
+    return written(
+        write(folder / "ledger", **rows_of(shared, gone, lost, slow, topic_snapshots=topics)), folder / "out"
+    )
+
+
+def test_a_share_group_has_several_owners_at_once_and_no_load(several):
+    page = several[page_of("dev", "shared")]
     assert "may have several owners" in page.text
     assert any("several at once 100%" in alt for alt in page.alts)
 
 
-def test_a_group_that_nobody_is_in_says_so(tmp_path):
-    gone = History("gone", topics=("t",)).state(1, "m t:0", complete=True).state(2, None)
-    page = written(ledger(tmp_path / "ledger", gone, partitions=1), tmp_path / "out")[page_of("dev", "gone")]
+def test_a_group_that_nobody_is_in_says_so(several):
+    page = several[page_of("dev", "gone")]
     assert "Empty, generation 2; before that range, 1 member" in page.text
     assert "1 member, 1 to 1 partitions, 0 idle, before it became empty" in page.text
     assert any(re.search(r"m 9\d%, nobody \d%", alt) for alt in page.alts)
@@ -218,10 +233,8 @@ def test_a_long_list_of_partitions_breaks_after_its_commas_alone(tmp_path):
     assert "1,<wbr>000" not in text
 
 
-def test_partitions_on_their_way_are_not_said_to_be_nothing(tmp_path):
-    of = History("pay", topics=("t",)).state(1, "m t:0,1,2", complete=True).state(2, "m t:0 | n", complete=True)
-    of.state(3, "m t:0 | n t:1,2", complete=True)
-    page = written(ledger(tmp_path / "ledger", of, partitions=3), tmp_path / "out")[page_of("dev", "pay")]
+def test_partitions_on_their_way_are_not_said_to_be_nothing(several):
+    page = several[page_of("eu", "slow")]
     assert "Moved: nothing yet; 2 given up, handed over later." in page.text
 
 
@@ -243,8 +256,5 @@ def test_without_its_libraries_it_is_one_line(small, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_rows_that_a_listing_lacks_are_told(tmp_path):
-    of = History("lost", topics=("unlisted",)).state(1, "m unlisted:0", complete=True)
-    rows = rows_of(of, topic_snapshots=[listed("other", 1)])
-    found = written(write(tmp_path / "ledger", **rows), tmp_path / "out")
-    assert "cannot be told: no listing counts one of the topics" in found[page_of("dev", "lost")].text
+def test_rows_that_a_listing_lacks_are_told(several):
+    assert "cannot be told: no listing counts one of the topics" in several[page_of("dev", "lost")].text
