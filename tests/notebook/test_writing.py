@@ -26,8 +26,8 @@ def rows_of(spark, folder):
     return {name: spark.read.format("delta").load(f"{folder}/{name}") for name in ("members", "groups", "refused")}
 
 
-def test_a_ledger_answers_over_what_was_written_once(spark, found, tmp_path):
-    place = tmp_path / "ledger"
+def test_a_ledger_answers_over_what_was_written_once(found, new_ledger, tmp_path):
+    place = new_ledger(tmp_path / "ledger").path
     first, again = (found.write(place, run_id=RUN, cluster_id="prod") for _ in range(2))
     assert (first.already_committed, again.already_committed, first.groups_in) == (False, True, 6)
     ledger = gl.open(place)
