@@ -24,8 +24,11 @@ from tests.demo.questions import QUESTIONS, REPLAYED
 PACKAGE = ROOT / "src" / "groupledger"
 ASKING = ("cli/*.py", "notebook/*.py", "report/html/*.py")
 """Who asks the ledger."""
-PARTS = {"cluster_of", "known", "known_for", "members_now", "moments", "one_rejected", "scope", "with_states"}
-"""Parts of answers: the cluster of a group, up to when it is known, moments for lengths of time, what was asked for, a
+PARTS = {
+    *("cluster_of", "group_gauges", "known", "known_for", "members_now", "moments", "one_rejected", "scope"),
+    "with_states",
+}
+"""Parts of answers: the cluster of a group, the numbers of groups, up to when it is known, moments, what was asked for, a
 group's rejected input, a rebalance with its states, and the members that a simulation starts with."""
 MOMENT = datetime(2026, 11, 22, tzinfo=UTC)
 

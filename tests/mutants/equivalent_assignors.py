@@ -125,9 +125,6 @@ ASSIGNORS: dict[Key, str] = {
         "assignors/server/uniform.py", "if used > before or last == -1:", "1", "2"
     ): "a mark for no topic yet: none has that number either",
     Key(
-        "assignors/server/judgement.py", "return asked.most_common(1)[0][0] if asked else default", "1", "2"
-    ): "of the two most common the first is taken all the same",
-    Key(
         "assignors/server/iteration_orders.py", "both = np.array(walked, np.int32).reshape(-1, 2)", "1", "2"
     ): "any negative length stands for the one that is left to numpy",
     Key(
