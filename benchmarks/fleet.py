@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from groupledger.core.custom.assignor_names import CustomAssignor
+    from groupledger.core.custom.custom_group import CustomAssignor
     from groupledger.core.protocol.simulator import Script
 
 SCRIPT = "script"

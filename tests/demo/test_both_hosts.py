@@ -28,8 +28,8 @@ PARTS = {
     *("cluster_of", "group_gauges", "known", "known_for", "members_now", "moments", "one_rejected", "scope"),
     "with_states",
 }
-"""Parts of answers: the cluster of a group, the numbers of groups, up to when it is known, moments, what was asked for, a
-group's rejected input, a rebalance with its states, and the members that a simulation starts with."""
+"""Parts of answers: the cluster of a group, the numbers of groups, up to when it is known, moments for lengths of time,
+what was asked for, a group's rejected input, a rebalance with its states, and the members a simulation starts with."""
 MOMENT = datetime(2026, 11, 22, tzinfo=UTC)
 
 
