@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from groupledger.core.history import LogRow, TopicChange, canonical_topic_id, fold_group
 from groupledger.core.moments import from_micros, from_millis
-from tests.answers.ledgers import COMMITTED, write
+from tests.answers.ledgers import COMMITTED, MOMENT, write
 from tests.core.history.captured import catalog, log_rows, topic_changes
 
 TABLES = ("group_snapshots", "member_snapshots", "ownership_changes", "coverage", "violations")
@@ -28,7 +28,7 @@ def ledger_of(folder, captures):
             folded = fold_group(capture, of_group, None, catalog(capture))
             for name in TABLES:
                 rows[name] += fact_rows(getattr(folded, name))
-    run = COMMITTED | {"inputs": "{}", "counts_in": [], "counts_out": []}
+    run = COMMITTED | {"inputs": "{}", "counts_in": [], "counts_out": [], "finished_at": MOMENT}
     return write(folder, runs=[run], **rows)
 
 
