@@ -18,8 +18,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch
 from groupledger.core.arrays.java_orders import hash_texts, hash_utf8, rank_texts, rank_utf8, utf8
-from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.assignors import assign
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.rebalance.step import Form
 from groupledger.engine import bucket_rows as r
 from groupledger.engine.arrow_lists import listed

@@ -8,7 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import GroupBatch
-    from groupledger.core.arrays.ragged import AssignmentBatch
+    from groupledger.core.assignors.answer import AssignmentBatch
 
 
 def sound(batch: GroupBatch, answer: AssignmentBatch) -> bool:

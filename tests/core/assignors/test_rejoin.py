@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groupledger.core.arrays.batch import GroupBatch
-from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
+from groupledger.core.arrays.ragged import MemberAssignments
 from groupledger.core.assignors import ASSIGNORS, Path, assign
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.safe import (
     PLAYED,
     assign_safely,

@@ -134,31 +134,14 @@ class MemberAssignments(Ragged):
 
     def within(self, other: MemberAssignments) -> Mask:
         """Return which entries are also in the other's list of the same member. A partition may be any int32."""
-        both = self, other
-        topics = 1 + max(each.topic.max(initial=0) for each in both)
-        least = min(int(each.partition.min(initial=0)) for each in both)
-        most = max(int(each.partition.max(initial=0)) for each in both)
-        shape = len(self.start), topics, 1 + most - least
-        mine, theirs = (
-            np.ravel_multi_index((each.member, each.topic, each.partition.astype(np.int64) - least), shape)
-            for each in both
+        member, topic, partition = (
+            np.concatenate([getattr(each, name) for each in (self, other)]) for name in ("member", "topic", "partition")
         )
+        _, number = np.unique(partition, return_inverse=True)  # a claim may name any number: the key has to stay small
+        shape = len(self.start), 1 + topic.max(initial=0), 1 + number.max(initial=0)
+        mine, theirs = np.split(np.ravel_multi_index((member, topic, number), shape), [len(self.topic)])
         found: Mask = np.isin(mine, theirs)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class AssignmentBatch:
-    """An assignor's answer: lists in the order of Kafka's own, and a status per group.
-
-    `assigned` is Kafka's answer. `target` is the assignment that the assignor aims for: the same lists, except for
-    cooperative-sticky, whose answer withholds each partition that its owner must first revoke (KIP-429).
-    """
-
-    assigned: MemberAssignments
-    target: MemberAssignments
-    status: IntArray  # [G], a `Status` of core/assignors/group.py; a group with another status than OK has empty lists
-    path: IntArray  # [G], a `Path` likewise: which algorithm decided
 
 
 # Number the partitions of a batch of groups densely ("slots"), so that a set of partitions is a mask.

@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import Literal
 
 from groupledger.core.arrays.batch import GroupBatch
-from groupledger.core.arrays.ragged import AssignmentBatch
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.group import MESSAGES, Path, Status
 from groupledger.core.assignors.safe import Doubt, among_subscribers, assign_safely, doubts, settle_in_two_rounds
 from groupledger.core.faults import Fault, expected_one_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import LEAST_CAPACITY
 from groupledger.core.arrays.kernels import kernel, run
-from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
+from groupledger.core.arrays.ragged import MemberAssignments
 from groupledger.core.arrays.snapshots import select
 from groupledger.core.assignors.group import ExactMapOrders, Status, TargetLists, arrays
 from groupledger.core.assignors.server.java_collections import HashedKey, walk_keys
@@ -19,6 +20,20 @@ if TYPE_CHECKING:
     from groupledger.core.arrays.ragged import Mask
 
     Kernel = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentBatch:
+    """An assignor's answer: lists in the order of Kafka's own, and a status per group.
+
+    `assigned` is Kafka's answer. `target` is the assignment that the assignor aims for: the same lists, except for
+    cooperative-sticky, whose answer withholds each partition that its owner must first revoke (KIP-429).
+    """
+
+    assigned: MemberAssignments
+    target: MemberAssignments
+    status: IntArray  # [G], a `Status` of core/assignors/group.py; a group with another status than OK has empty lists
+    path: IntArray  # [G], a `Path` likewise: which algorithm decided
 
 
 def answer(kernel: Kernel, batch: GroupBatch, cooperative: bool | None) -> AssignmentBatch:
@@ -53,7 +68,7 @@ def _run(
 
 
 def _without(target: MemberAssignments, withheld: Mask) -> MemberAssignments:
-    """Return the lists without the withheld partitions: `only`, in a third of the time."""
+    """Return the lists without the withheld partitions, three times as fast as `only`."""
     count = len(withheld) - int(np.count_nonzero(withheld))
     given = np.empty(len(target.start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32)
     run(_leave_out, target.start, target.topic, target.partition, withheld, *given, cells=len(withheld))

@@ -17,9 +17,8 @@ import numpy as np
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel, run
-from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.arrays.snapshots import Subscribed
-from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.answer import AssignmentBatch, answer
 from groupledger.core.assignors.group import Arrays, GroupView, TargetLists, arrays, clear, group_at, sort_by_rank
 from groupledger.core.faults import Fault
 from groupledger.core.log.lines import ScenarioCode

@@ -14,8 +14,7 @@ import numpy as np
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.arrays.ragged import AssignmentBatch
-from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.answer import AssignmentBatch, answer
 from groupledger.core.assignors.claims import slots, topics_by_name
 from groupledger.core.assignors.group import Arrays, GroupView, Status, TargetLists, clear, group_at, sort_by_rank
 from groupledger.core.assignors.safe import Doubt, doubts, generations, withhold_claimed, without_claims

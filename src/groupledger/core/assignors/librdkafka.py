@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from groupledger.core.arrays.batch import NONE, GroupBatch
-from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments, starts
+from groupledger.core.arrays.ragged import MemberAssignments, starts
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.assignors.safe import withhold_claimed
 

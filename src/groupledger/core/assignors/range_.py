@@ -9,8 +9,7 @@ import numpy as np
 from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.java_orders import TREE
 from groupledger.core.arrays.kernels import kernel
-from groupledger.core.arrays.ragged import AssignmentBatch
-from groupledger.core.assignors.answer import answer
+from groupledger.core.assignors.answer import AssignmentBatch, answer
 from groupledger.core.assignors.group import (
     Arrays,
     GroupView,

@@ -26,7 +26,7 @@ from groupledger.core.assignors.group import (
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
-    from groupledger.core.arrays.ragged import AssignmentBatch
+    from groupledger.core.assignors.answer import AssignmentBatch
 
 OK = int(Status.OK)
 NO_MEMBERS = int(Status.NO_MEMBERS_TO_CIRCLE)

@@ -19,8 +19,9 @@ import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import GroupBatch, IntArray, LongArray
-from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments, MemberSlots, Naming, Topics, number
+from groupledger.core.arrays.ragged import MemberAssignments, MemberSlots, Naming, Topics, number
 from groupledger.core.arrays.snapshots import Subscribed, select, with_members
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.rebalance.step import withhold
 

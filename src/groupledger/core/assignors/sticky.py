@@ -15,7 +15,7 @@ from groupledger.core.assignors.group import Arrays, GroupView, Path, Status, Ta
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import GroupBatch, IntArray
-    from groupledger.core.arrays.ragged import AssignmentBatch
+    from groupledger.core.assignors.answer import AssignmentBatch
 
 OK = int(Status.OK)
 NOT_EMULATED = int(Status.ORDER_NOT_EMULATED)

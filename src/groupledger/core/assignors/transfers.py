@@ -16,7 +16,8 @@ from groupledger.core.rebalance.registry import BY_NAME
 
 if TYPE_CHECKING:
     from groupledger.core.arrays.batch import GroupBatch
-    from groupledger.core.arrays.ragged import AssignmentBatch, Mask
+    from groupledger.core.arrays.ragged import Mask
+    from groupledger.core.assignors.answer import AssignmentBatch
 
 Transfer = tuple[int, int, int]  # local topic, partition, new owner
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch, LongArray
-from groupledger.core.arrays.ragged import AssignmentBatch, MemberAssignments
+from groupledger.core.arrays.ragged import MemberAssignments
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.group import Path, Status
 from groupledger.core.custom.custom_group import (
     CustomAssignor,

@@ -11,17 +11,10 @@ import numpy as np
 
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch, LongArray
-from groupledger.core.arrays.ragged import (
-    AssignmentBatch,
-    MemberAssignments,
-    MemberSlots,
-    Naming,
-    Slots,
-    Topics,
-    number,
-)
+from groupledger.core.arrays.ragged import MemberAssignments, MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.arrays.snapshots import EncodedGroups, MemberClaim, encode_groups
 from groupledger.core.assignors import MESSAGES, Status, assign
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.safe import generations
 from groupledger.core.custom.contract import Texts, assign_custom

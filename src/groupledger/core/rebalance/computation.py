@@ -11,17 +11,10 @@ import numpy as np
 from groupledger.core.arrays import ragged
 from groupledger.core.arrays.batch import NONE, GroupBatch, IntArray, LongArray
 from groupledger.core.arrays.kernels import run
-from groupledger.core.arrays.ragged import (
-    AssignmentBatch,
-    MemberAssignments,
-    MemberSlots,
-    Naming,
-    Slots,
-    Topics,
-    number,
-)
+from groupledger.core.arrays.ragged import MemberAssignments, MemberSlots, Naming, Slots, Topics, number
 from groupledger.core.arrays.snapshots import NamedLists, Snapshots, Subscribed, TopicViews, by_topic, select
 from groupledger.core.assignors import Mode, Status, assign, kip315
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.safe import generations
 from groupledger.core.custom.contract import Texts, assign_custom
 from groupledger.core.custom.custom_group import CustomAssignor

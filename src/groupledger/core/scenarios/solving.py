@@ -16,9 +16,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from groupledger.core.arrays.ragged import AssignmentBatch
 from groupledger.core.arrays.snapshots import EncodedGroups
 from groupledger.core.assignors import ASSIGNORS, MESSAGES, Mode, Path, Status, assign
+from groupledger.core.assignors.answer import AssignmentBatch
 from groupledger.core.assignors.clients import CLIENT_ASSIGNORS
 from groupledger.core.assignors.kip315 import left_out, next_epochs, read_memory
 from groupledger.core.assignors.server.judgement import TargetCertainty, certainty
