@@ -132,10 +132,7 @@ def _busiest_days(within: Scope) -> str:
 
 
 def _first(reader: Reader, within: Scope, limit: int) -> tuple[list[Record], int]:
-    """Return the first groups, with how many rebalances they had, the most within an hour, and from when to when.
-
-    And how many groups there are.
-    """
+    """Return the first groups, each with its rebalances, the most in an hour and its period, and how many there are."""
     order = "q.n DESC, q.cluster_id, q.group_id"
     busiest, total = ranked(reader, _busiest_days(within), order, LOOKED_AT * limit)
     hours = _worst_hours(within, {row["group_id"] for row in busiest})

@@ -182,7 +182,7 @@ def rehearse_commits(
     group = _RecordedGroup(make, groups[0].group_id, logs, [], log.rebalance_timeout_ms)
 
     def follow(due: _DueCommit) -> None:
-        """Apply a recorded commit; one of a member that the record never called is of nobody."""
+        """Apply a recorded commit; that of a member without a recorded call belongs to nobody."""
         consumer = group.consumers.get(due.member_id or "")
         if not isinstance(consumer, RecordedConsumer) or due.commit.partition not in consumer.assignment():
             logs.forget(due.commit.partition, due.commit.offset)

@@ -83,7 +83,7 @@ class Snapshots:
 
 
 class Subscribed:
-    """Look up in constant time which subscription names which topic. One that no member has must name none."""
+    """Look up in constant time which subscription names which topic; all must be members' own, or name no topic."""
 
     def __init__(self, batch: GroupBatch) -> None:
         """Allocate one cell per subscription and topic of its group."""

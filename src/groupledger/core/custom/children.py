@@ -238,7 +238,7 @@ def ask_all(custom: CustomAssignor, groups: Sequence[Group]) -> list[Finding]:
 def _asked(
     custom: CustomAssignor, batches: Sequence[Sequence[Group]], *, last: bool = False
 ) -> list[list[Finding | None]]:
-    """Return the findings of each batch's groups; None for those without an answer, which the `last` time is one."""
+    """Return the findings of each batch's groups; None where no answer came, which is a finding the `last` time."""
     found: list[list[Finding | None]] = []
     while len(found) < len(batches):
         try:

@@ -81,7 +81,7 @@ class Coordinator:
         self._ids = other._ids
 
     def refuses(self, process: str, assignors: tuple[str, ...]) -> str | None:
-        """Return why a newcomer is refused (INCONSISTENT_GROUP_PROTOCOL): it has no assignor that all others have."""
+        """Return why a newcomer is refused (INCONSISTENT_GROUP_PROTOCOL: no assignor in common); None: it is not."""
         others = [each.assignors for each in self.members.values() if each.process != process]
         if set(assignors).intersection(*map(set, others)):
             return None
@@ -122,7 +122,7 @@ class Coordinator:
         return absent
 
     def error_for(self, member_id: str | None, generation: int | None) -> Error | None:
-        """Return how one is answered that is no member, or not of this generation; None: it is."""
+        """Return the error that a request of an unknown member or another generation gets; None: it is neither."""
         if member_id not in self.members:
             return Error.UNKNOWN_MEMBER_ID
         return None if generation == self.generation else Error.ILLEGAL_GENERATION
@@ -189,8 +189,10 @@ NOBODY = Plan({}, {}, ThreeSets())
 
 @dataclass(slots=True, kw_only=True)
 class ClassicProcess(SimulatedProcess):
-    """One process and its consumer. `must_rejoin`: it wants to join, or has to, for the first time too. `loses`: it
-    never looks at its next assignment, and is silent from then on.
+    """One process and its consumer.
+
+    `must_rejoin`: it wants to join or has to, at first too. `loses`: it never looks at its next assignment, and is
+    silent from then on.
     """
 
     consumer: Consumer
@@ -249,7 +251,7 @@ class ClassicGroup(SimulatedGroup[P]):
         return process.runs and process.member_id in self.coordinator.members
 
     def error_of(self, process: P) -> Error | None:
-        """Return how a process is answered that is no member, or not of this generation; None: it is."""
+        """Return the error that a request of this process gets now; None: it is a member of this generation."""
         return self.coordinator.error_for(process.member_id, process.generation)
 
     def is_known(self, process: P) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def _play_round(group: RoundsGroup) -> Generator[Question, Plan, None]:
-    """One generation: all who talk join, their leader is asked, and all are answered.
+    """Play one generation: all running members join, their leader is asked, and all are answered.
 
     Nobody is asked where nobody is left; the clock stands where the last member is done.
     """
@@ -53,7 +53,7 @@ def _play_round(group: RoundsGroup) -> Generator[Question, Plan, None]:
 
 
 def _join_all(group: RoundsGroup) -> dict[str, RoundsProcess]:
-    """Let all who talk join, and start a generation of them; return them by member id.
+    """Let all running members join, and start a generation of them; return them by member id.
 
     A dynamic member that did not join has lost its seat by the time-out; a static one keeps it, with what it last sent.
     """

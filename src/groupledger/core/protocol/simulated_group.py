@@ -562,13 +562,13 @@ class SimulatedGroup(PlayedGroup, Generic[P]):
         return self.leave(process)
 
     def come_back(self) -> None:
-        """Start the process that is returning."""
+        """Start the process that is returning, if one is."""
         settings, self.returning = self.returning, None
         if settings is not None:
             self.join(settings)
 
     def begin(self, process: P) -> None:
-        """Take a process that starts for the one of its name, and give it its times and its application."""
+        """Register a process that starts, in place of an earlier one of its name, with its times and application."""
         self.born[process.name] += 1
         process.number = self.born[process.name]
         process.times = member_times(self.times, process.name, process.settings.rebalance_timeout_ms)
