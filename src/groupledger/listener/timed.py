@@ -68,7 +68,7 @@ class TimedBroker(SimulatedBroker):
     def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Record offsets committed by a member."""
         super().commit(offsets)
-        self.records.committed.update({each: found.offset for each, found in offsets.items()})
+        self.records.commit({each: found.offset for each, found in offsets.items()})
 
     def note_read(self, partition: TopicPartition, first: int, end: int) -> None:
         """Record what a member has read."""

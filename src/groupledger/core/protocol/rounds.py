@@ -363,13 +363,6 @@ class RoundsGroup(ClassicGroup[RoundsProcess]):
         """Start a static member at once in any case: the group does not settle without it."""
         ClassicGroup.restart(self, process, settings, at_once=at_once or process.instance_id is not None)
 
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic, which applications forget."""
-        gone = [TopicPartition(topic, number) for number in range(self.topics.get(topic, 0))]
-        for process in self.processes.values():
-            process.application.forget(gone)
-        ClassicGroup.delete_topic(self, topic)
-
     def latest_ms(self) -> int:
         """When the last of all is done."""
         return max([self.clock_ms, *(each.clock_ms for each in self.processes.values())])

@@ -196,6 +196,10 @@ class Records:
         """Return when the log of each partition began, in ms."""
         return dict(self._made_ms)
 
+    def exists(self, partition: TopicPartition) -> bool:
+        """Return whether the log was made, and is not deleted."""
+        return partition in self._made_ms
+
     def end(self, partition: TopicPartition, now_ms: int) -> int:
         """Return the offset after the last record; 0 where there is no such partition."""
         made_ms = self._made_ms.get(partition)
@@ -213,9 +217,13 @@ class Records:
         """When the record at this offset is there: the first moment at which the log is longer than that."""
         return self._made_ms[partition] - (-(offset + 1) * SECOND_MS // self.per_second)
 
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit these offsets; those of partitions that were deleted, the broker refuses."""
+        self.committed.update({each: offset for each, offset in offsets.items() if self.exists(each)})
+
     def read(self, partition: TopicPartition, first: int, end: int) -> None:
         """Somebody reads these records."""
-        if partition not in self._made_ms or first >= end:
+        if not self.exists(partition) or first >= end:
             return
         apart: list[Span] = []
         low, high = first, end
@@ -267,9 +275,6 @@ class Application:
     def expelled(self, call: Call, started_ms: int, ended_ms: int) -> None:
         """Note that the process lost its seat while this call was made."""
 
-    def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget these partitions: their topic was deleted."""
-
     def move(self, group: AnyGroup, process: SimulatedProcess, accepts: Accepts) -> None:
         """Continue in this group, as this process: the group now follows the other protocol."""
 
@@ -292,25 +297,21 @@ class RecordReader(Application):
             for each in call.partitions:
                 self.positions[each] = self.records.committed.get(each, 0)
         elif call.callback in (Callback.REVOKED, Callback.LOST):
-            self.forget(call.partitions)
+            for each in call.partitions:
+                self.positions.pop(each, None)
 
     def read(self, now_ms: int) -> None:
-        """Read each partition to its end."""
+        """Read each partition that there is to its end; a log shorter than was read is another one, and read anew."""
         for each, position in self.positions.items():
-            end = self.records.end(each, now_ms)
-            if position < end:
-                self.records.read(each, position, end)
+            if self.records.exists(each):
+                end = self.records.end(each, now_ms)
+                self.records.read(each, position if position <= end else 0, end)
                 self.positions[each] = end
 
     def commit(self) -> None:
         """Commit all positions."""
         if self.accepts():
-            self.records.committed.update(self.positions)
-
-    def forget(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these no longer."""
-        for each in partitions:
-            self.positions.pop(each, None)
+            self.records.commit(self.positions)
 
     def move(self, group: AnyGroup, process: SimulatedProcess, accepts: Accepts) -> None:
         """Continue at the same positions."""

@@ -196,7 +196,6 @@ class PlayedConsumerGroup(CoordinatedGroup):
         self.all_read_on()
         for process in self.processes.values():
             self.ownership.give_up(process.name, gone, self.clock_ms)
-            process.application.forget(gone)
         self.group.topics.delete(topic)
         self._topics_changed()
 
