@@ -7,8 +7,10 @@ from functools import cache
 
 import pytest
 
+from groupledger.engine.bucket_rows import GROUP_ROW, MEMBER_ROW, MOMENT, ROW_KIND, SINCE
 from groupledger.tables import columns as c
-from tests.engine.bucket_rows import computed, group_row, member_row, topic_row, wire
+from tests.core.assignors.golden import gold
+from tests.engine.bucket_rows import TOPIC, computed, group_row, member_row, scenario_rows, topic_row, wire
 from tests.engine.live_days import DAYS, day_rows
 
 SECOND = 1_000_000
@@ -92,6 +94,33 @@ def test_all_numbers_are_those_of_the_topics_that_fit():
 def test_other_libraries_are_asked_with_them_too():
     row = result(group({"a": [("t", 0)], "b": [("t", 1), ("t", 2)]}, ("t", 9, 7)))
     assert (row[c.ATTRIBUTION], row[c.ATTRIBUTED_TO]) == ("exact", ["kafka-go-range"])
+
+
+def moved(scenario, recorded, *more):
+    """A scenario whose topics had the first of these numbers beside its own count from 0 s on, then the second."""
+    rows = scenario_rows(scenario, recorded)
+    listed = [row for row in rows if row[ROW_KIND] == TOPIC]
+    changes = [
+        row
+        | {SINCE: at * SECOND, c.PARTITION_COUNT: row[c.PARTITION_COUNT] + new}
+        | {c.RACKS: None if row[c.RACKS] is None else [*row[c.RACKS], *[[]] * new]}
+        for at, new in enumerate(more)
+        for row in listed
+    ]
+    group_at_5 = [row | {MOMENT: 5 * SECOND} for row in rows if row[ROW_KIND] == GROUP_ROW]
+    return [*group_at_5, *(row for row in rows if row[ROW_KIND] == MEMBER_ROW), *changes]
+
+
+def test_racks_of_a_group_count_whatever_topics_another_group_had():
+    """KIP-881: a leader that did not know of new partitions went by racks, also beside a group whose topics shrank."""
+    drawn = [(each["scenario"], each["result"].get("assignment")) for each in gold("racks")]
+    found = [(scenario, recorded) for scenario, recorded in drawn if scenario["assignor"] == "range" and recorded]
+    grown = [moved(*each, 0, 2) for each in found[1:]]
+    alone = [result(rows)[c.VERDICT] for rows in grown]
+    assert alone.count("exact-older-topics") > len(alone) / 2
+    together = computed([row for rows in [moved(*found[0], 2, 0), *grown] for row in rows])["rebalances"]
+    by_group = {row[c.GROUP_ID]: row[c.VERDICT] for row in together}
+    assert [by_group[scenario["id"]] for scenario, _ in found[1:]] == alone
 
 
 @cache

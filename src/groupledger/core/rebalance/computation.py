@@ -393,9 +393,11 @@ def _agreeing(
     if len(tried) == 0:
         return None
     only = replace(choice, chosen=np.where(np.isin(np.arange(len(choice.chosen)), tried), choice.chosen, NONE))
-    batch = replace(_with_claims(snapshots, case.basis, choice), topic_partitions=counts)
-    grows = bool((counts > snapshots.topics.now).any())
-    answer = _answers(replace(batch, rack_start=None) if grows else batch, only)
+    batch = _with_claims(snapshots, case.basis, choice)
+    # Racks are those of the partitions that there are now: a group that had more of them is assigned without.
+    more = np.bincount(snapshots.topic_group, weights=counts > snapshots.topics.now, minlength=len(choice.chosen)) > 0
+    rack = np.where(more[snapshots.member_group], NONE, batch.member_rack).astype(np.int32)
+    answer = _answers(replace(batch, topic_partitions=counts, member_rack=rack), only)
     ended = (snapshots.topics.now != NONE) & (meaning is Verdict.EXACT_NEWER_TOPICS)  # deleted by the next listing
     topics = replace(snapshots.topics, now=counts, gone=(counts == NONE) & (snapshots.topics.gone | ended))
     slots, lists = _number(replace(snapshots, topics=topics), case.subscribed, case.basis, answer)
