@@ -301,7 +301,7 @@ class RecordReader(Application):
                 self.positions.pop(each, None)
 
     def read(self, now_ms: int) -> None:
-        """Read each partition that there is to its end; a log shorter than was read is another one, and read anew."""
+        """Read each partition that there is to its end; a log shorter than was read is another: read from 0."""
         for each, position in self.positions.items():
             if self.records.exists(each):
                 end = self.records.end(each, now_ms)
