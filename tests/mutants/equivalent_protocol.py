@@ -292,12 +292,6 @@ PROTOCOL: dict[Key, str] = {
         "who goes on as a classic member reads on from its positions, before it gives up anything"
     ),
     Key(
-        "protocol/rounds.py",
-        "gone = [TopicPartition(topic, number) for number in range(self.topics.get(topic, 0))]",
-        "0",
-        "1",
-    ): "nobody reads a partition of a topic that there is not",
-    Key(
         "protocol/simulated_group.py", "self.step += 1", "1", "2"
     ): "numbers that are only compared, and rise as before",
     Key(
@@ -326,7 +320,6 @@ PROTOCOL: dict[Key, str] = {
         "0",
         "1",
     ): "a subtopology without a topic to read is refused, and so is one of a repartition topic that nobody writes",
-    Key("protocol/simulated_group.py", "if position < end:", "<", "<="): "no record is read where there is none",
     Key("listener/timed.py", "raise", "raise", "pass"): "a generator that is closed may end as well",
     Key("protocol/timed/timed_group.py", "round: int = 0  # that it was answered in last", "0", "1"): (
         "set when JoinGroup is answered, before which no call is of a round"
