@@ -8,6 +8,7 @@ import pytest
 
 from groupledger.core.history import fold_group
 from tests.core.history.captured import CLUSTER, catalog, log_rows
+from tests.fuzz.buckets import check_buckets
 from tests.fuzz.checks import LOGS, check, check_memory, in_pieces, same
 from tests.fuzz.records import Round, group_key, one_round, rounds
 
@@ -23,6 +24,11 @@ def test_a_thousand_broken_records_harm_nobody_else_and_any_order_ends_alike():
     codes = ("TRUNCATED", "TRAILING_BYTES", "BAD_UTF8", "BAD_LENGTH", "UNKNOWN_VERSION", "OFFSET_REWRITTEN")
     assert quarantined.keys() >= {f"quarantined.{code}" for code in codes}
     assert 200 < sum(quarantined.values()) < 1_000, "some mutants are good records of another content"
+
+
+@pytest.mark.slow
+def test_broken_facts_of_a_group_change_no_other_group_of_the_bucket():
+    assert check_buckets(seed=7, buckets=8).total() > 400
 
 
 def test_absurd_lengths_take_no_memory():
