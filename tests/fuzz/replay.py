@@ -72,7 +72,7 @@ class Ledger:
         for count in folded.counts:
             assert count.rows >= 0, count
             counted[count.name] += count.rows
-        classes = {name: number for name, number in counted.items() if name != "records"}
+        classes = {name: number for name, number in counted.items() if name not in ("records", schema.FOLDED_AGAIN)}
         assert counted["records"] == sum(classes.values()) == records, (records, counted)
         self.counts += counted
         for name in NUMBERED:
