@@ -36,10 +36,10 @@ def replay(space, *arguments, command="replay"):
 
 @pytest.mark.long
 def test_history_under_another_assignor_is_committed_and_comes_out_the_same_again(space):
-    code, told = replay(space, "--assignor", "sticky")
+    code, told = replay(space, "--assignor", "sticky", "--commit")
     assert (code, told["scenario"], told["total"] > 0) == (0, "replay-sticky", True)
     assert told["rebalances"] == sum(group["rebalances"] for group in told["groups"])
-    assert replay(space, "--assignor", "sticky")[1] == told
+    assert replay(space, "--assignor", "sticky", "--commit")[1] == told
     for run_id, kind, table in ((told["run_id"], "assign", "assignments"), ("read", "ingest", "member_snapshots")):
         code, verified = replay(space, run_id, command="verify")
         assert (code, verified["status"], verified["kind"], verified["same"]) == (0, "done", kind, True)
@@ -48,7 +48,7 @@ def test_history_under_another_assignor_is_committed_and_comes_out_the_same_agai
 
 @pytest.mark.long
 def test_a_run_whose_facts_were_changed_comes_out_different(space):
-    told = replay(space, "--assignor", "range")[1]
+    told = replay(space, "--assignor", "range", "--commit")[1]
     name = space.location.identifier(MEMBER_SNAPSHOTS)
     space.spark.sql(f"UPDATE {name} SET member_id = concat('other-', member_id)")
     code, verified = replay(space, told["run_id"], command="verify")
