@@ -6,6 +6,7 @@ A ledger in a folder is read by delta-rs, any other by Spark: the answers must b
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from groupledger.answers import at_a_glance, scope
@@ -91,11 +92,11 @@ QUESTIONS = (
     _asked(migrations, RequestedScope(), 100),
     _asked(ready_for_consumer, RequestedScope(cluster="dev"), 100, convert),
     _asked(gauges, RequestedScope()),
-    _asked(replayed, RequestedScope(cluster="dev"), REPLAYED, 100),
+    _asked(replayed, RequestedScope(cluster="dev"), "range", REPLAYED, 100),
     _asked(group_hand_overs, "java-range", RequestedScope()),
     _asked(group_hand_overs, "rc-new", RequestedScope(since=timedelta(minutes=10))),
     _asked(recorded_history, "java-range", "dev"),
-    _asked(group_log, "java-range", "dev", 2),
+    _asked(group_log, SimpleNamespace(cluster_id="dev", group_id="java-range", log_partition=2)),
     _asked(recorded_members, "java-cooperative-sticky"),
     _asked(what_if, "java-cooperative-sticky", "dev", members=2, generation=8),
     _asked(scope.newest),

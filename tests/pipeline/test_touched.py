@@ -23,7 +23,7 @@ from groupledger.pipeline.doctor import soundness
 from groupledger.pipeline.maintain import maintain
 from groupledger.pipeline.rebuild import rebuild
 from groupledger.sinks import attempts
-from groupledger.sinks.location import LedgerLocation
+from groupledger.sinks.location import LedgerFault, LedgerLocation
 from groupledger.tables import (
     ASSIGNMENTS,
     GROUP_HEADS,
@@ -124,7 +124,7 @@ def test_groups_that_newer_and_late_records_touch(filled, tmp_path, monkeypatch)
         assert here.since_run == last.run_id
         assert 0 < here.groups_in < groups_of(space)
         with monkeypatch.context() as patch:
-            patch.setattr(assign, "MOST_SOUGHT", 2)  # the files of so many are not looked for
+            patch.setattr(assigning, "MOST_SOUGHT", 2)  # the files of so many are not looked for
             assert computed(many).result_digest == here.result_digest
         shutil.rmtree(tmp_path / "many")
         last = here
@@ -311,13 +311,12 @@ def test_offset_commits_touch_no_group(workspace, tmp_path):
 
 
 def test_an_empty_ledger_and_an_ingest_that_touches_no_group(workspace, tmp_path):
-    empty = computed(workspace)
-    assert (empty.groups_in, empty.since_run) == (0, None)
-    assert computed(workspace, run_id="again").run_id == empty.run_id
+    with pytest.raises(LedgerFault, match="nothing was ever ingested"):
+        computed(workspace)
     broken = {"max_quarantined": 9}
     workspace.ingest(workspace.source("0.jsonl", ['{"off']), buckets=2, limits=LimitSettings(**broken))
     none = as_if_whole(workspace, tmp_path / "none")
-    assert (none.groups_in, none.since_run) == (0, empty.run_id)
+    assert (none.groups_in, none.since_run) == (0, None)
     workspace.ingest(workspace.source("1.jsonl", LINES[:300]), buckets=2)
     first = as_if_whole(workspace, tmp_path / "first")
     assert (first.groups_in, first.since_run) == (groups_of(workspace), none.run_id)

@@ -1,8 +1,10 @@
 """The table `runs` in a folder is read and written without Spark, beside writers that use Spark."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyarrow import parquet
@@ -225,3 +227,13 @@ def test_a_folder_that_cannot_be_written_is_told(plain):
     with pytest.raises(Fault, match="the ledger cannot be written") as caught:
         attempts.commit(NO_SESSION, plain, attempt("run", "a"), 0, OUTCOME)
     assert caught.value.code == "LEDGER_UNWRITABLE"
+
+
+def test_times_of_ledgers_of_before_are_utc(tmp_path, monkeypatch):
+    """Spark's int96 names no zone: read as local, a ledger of before would be unreadable, or hours late."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    at = datetime(2026, 11, 21, 12, 8, 31, 515_000, UTC)
+    row = pa.table({c.RUN_ID: ["r"], c.FINISHED_AT: pa.array([at], pa.timestamp("us", "UTC"))})
+    parquet.write_table(row, tmp_path / "runs.parquet", use_deprecated_int96_timestamps=True)
+    [read] = attempts._rows_of_file(attempts._DataFile(tmp_path / "runs.parquet", attempts.COMMITTED, (0, 0, 0)))
+    assert (read[c.RUN_ID], read[c.FINISHED_AT]) == ("r", at)

@@ -350,9 +350,8 @@ class FolderCommitLog:
     def append(self, row: RunRow) -> None:
         """Add a row. Raises as `compare_and_set`; WriteConflict if writers that take no lock are always faster."""
         if not any(self._inserted(row, lambda _: False) for _ in range(TRIES)):
-            raise WriteConflict(
-                f"others write {RUNS.name} all the time: {TRIES} tries were overtaken; run it again later"
-            )
+            what = f"others write {RUNS.name} all the time: {TRIES} tries were overtaken"
+            raise WriteConflict(f"{what}; run it again later")
 
     def compare_and_set(self, row: RunRow) -> bool:
         """Add a row unless `bars` says no of any other, as of the version before; return whether it went in.
@@ -508,10 +507,15 @@ def _made_of_file(make: Callable[[RunRow], T], file: _DataFile) -> tuple[T, ...]
 @lru_cache(maxsize=KEPT_FILES)
 def _rows_of_file(file: _DataFile) -> tuple[RunRow, ...]:
     """Read its rows; each page is compared with its checksum, which delta-rs does not do."""
+    import pyarrow as pa
     from pyarrow import parquet
 
-    rows = parquet.ParquetFile(file.path, page_checksum_verification=True).read().to_pylist()
-    return tuple(_row(row, file.status) for row in rows)
+    read = parquet.ParquetFile(file.path, page_checksum_verification=True, coerce_int96_timestamp_unit="us").read()
+    utc = pa.timestamp("us", "UTC")  # Spark's int96, in ledgers of before, names no zone
+    kinds = [each.with_type(utc) if pa.types.is_timestamp(each.type) else each for each in read.schema]
+    written = read.cast(pa.schema(kinds)).to_pylist()
+    rows = ({name: row.get(name) for name in RUNS.columns} | {c.STATUS: file.status} for row in written)
+    return tuple(row | {name: None if row[name] is None else dict(row[name]) for name in _MAPS} for row in rows)
 
 
 def itself(row: RunRow) -> RunRow:
@@ -528,8 +532,3 @@ def _files(table: DeltaTable) -> list[tuple[str, str]]:
 def _stored(row: RunRow) -> dict[str, Any]:
     """Return the row with maps as Arrow takes them."""
     return {**row, **{name: None if row[name] is None else list(row[name].items()) for name in _MAPS}}
-
-
-def _row(row: Mapping[str, Any], status: str) -> dict[str, Any]:
-    values: dict[str, Any] = {name: row.get(name) for name in RUNS.columns} | {c.STATUS: status}
-    return values | {name: None if values[name] is None else dict(values[name]) for name in _MAPS}
