@@ -265,7 +265,7 @@ def test_a_planted_violation_is_seen(check, path, text, complaints):
 
 # What `src` has come down to: lines and files, functions, types. Lower a number when the code allows it. A feature
 # makes room first; if that is not enough, its commit raises a number and says why.
-RATCHET = {"lines": 76641, "files": 269, "functions": 4958, "types": 792}
+RATCHET = {"lines": 76640, "files": 269, "functions": 4957, "types": 792}
 SLACK = {"lines": 100, "files": 0, "functions": 10, "types": 5}
 """How far below a number the code may be before the number has to follow."""
 
