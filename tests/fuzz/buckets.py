@@ -24,19 +24,19 @@ RACKS = ("r1", "r2", "", None)
 
 
 def check_buckets(seed: int, buckets: int) -> Counter[str]:
-    """Break so many buckets; how many rebalances had which verdict."""
-    verdicts: Counter[str] = Counter()
+    """Break so many buckets; return the result rows, as text, with how often each was there."""
+    rows: Counter[str] = Counter()
     for number in range(buckets):
         dice = random.Random(f"{seed}-{number}-bucket")  # noqa: S311 seeded on purpose, nothing secret
         capture = dice.choice(CAPTURES)
         some = dice.sample(known := captured_groups(capture), min(3, len(known)))
         groups = [broken(copy.deepcopy(rows_of(capture, each)), dice) for each in some]
         try:
-            verdicts += check_bucket(groups, dice)
+            rows += check_bucket(groups, dice)
         except Exception as failure:
             failure.add_note(f"bucket {number} of seed {seed}")
             raise
-    return verdicts
+    return rows
 
 
 def check_bucket(groups: list[Rows], dice: random.Random) -> Counter[str]:

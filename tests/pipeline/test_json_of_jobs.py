@@ -75,9 +75,8 @@ def test_every_job_answers_as_its_schema_says(spark, tmp_path, monkeypatch):
 def test_views_are_created_in_a_catalog_as_the_schema_says(spark, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("groupledger.cli.options.Job.spark", lambda _: spark)
-    monkeypatch.setattr(
-        "groupledger.sinks.ledger_tables.require_lasting_catalog", lambda *_: None
-    )  # it lasts for a test
+    # The test needs its catalog no longer than this session.
+    monkeypatch.setattr("groupledger.sinks.ledger_tables.require_lasting_catalog", lambda *_: None)
     catalog = "spark_catalog.json_of_jobs"
     spark.sql(f"CREATE DATABASE IF NOT EXISTS {catalog}")
     (tmp_path / "groupledger.yaml").write_text(f"cluster_id: dev\nledger: {{catalog: {catalog}}}\n", encoding="utf-8")

@@ -229,8 +229,8 @@ def test_a_folder_that_cannot_be_written_is_told(plain):
     assert caught.value.code == "LEDGER_UNWRITABLE"
 
 
-def test_times_of_ledgers_of_before_are_utc(tmp_path, monkeypatch):
-    """Spark's int96 names no zone: read as local, a ledger of before would be unreadable, or hours late."""
+def test_int96_times_of_older_ledgers_are_utc(tmp_path, monkeypatch):
+    """Spark's int96 has no time zone: taken for local time, each run would be hours off."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     at = datetime(2026, 11, 21, 12, 8, 31, 515_000, UTC)
     row = pa.table({c.RUN_ID: ["r"], c.FINISHED_AT: pa.array([at], pa.timestamp("us", "UTC"))})

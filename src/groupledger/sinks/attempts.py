@@ -511,7 +511,7 @@ def _rows_of_file(file: _DataFile) -> tuple[RunRow, ...]:
     from pyarrow import parquet
 
     read = parquet.ParquetFile(file.path, page_checksum_verification=True, coerce_int96_timestamp_unit="us").read()
-    utc = pa.timestamp("us", "UTC")  # Spark's int96, in ledgers of before, names no zone
+    utc = pa.timestamp("us", "UTC")  # older ledgers have Spark's int96, which has no zone
     kinds = [each.with_type(utc) if pa.types.is_timestamp(each.type) else each for each in read.schema]
     written = read.cast(pa.schema(kinds)).to_pylist()
     rows = ({name: row.get(name) for name in RUNS.columns} | {c.STATUS: file.status} for row in written)

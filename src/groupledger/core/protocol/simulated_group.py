@@ -197,7 +197,7 @@ class Records:
         return dict(self._made_ms)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Return whether the log was made, and is not deleted."""
+        """Return whether the partition exists now."""
         return partition in self._made_ms
 
     def end(self, partition: TopicPartition, now_ms: int) -> int:
@@ -218,7 +218,7 @@ class Records:
         return self._made_ms[partition] - (-(offset + 1) * SECOND_MS // self.per_second)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit these offsets; those of partitions that were deleted, the broker refuses."""
+        """Commit these offsets, except those of deleted partitions, which the broker refuses."""
         self.committed.update({each: offset for each, offset in offsets.items() if self.exists(each)})
 
     def read(self, partition: TopicPartition, first: int, end: int) -> None:
@@ -301,7 +301,7 @@ class RecordReader(Application):
                 self.positions.pop(each, None)
 
     def read(self, now_ms: int) -> None:
-        """Read each partition that there is to its end; a log shorter than was read is another: read from 0."""
+        """Read each existing partition to its end; one whose log ends before the position was made again: from 0."""
         for each, position in self.positions.items():
             if self.records.exists(each):
                 end = self.records.end(each, now_ms)

@@ -394,7 +394,7 @@ def _agreeing(
         return None
     only = replace(choice, chosen=np.where(np.isin(np.arange(len(choice.chosen)), tried), choice.chosen, NONE))
     batch = _with_claims(snapshots, case.basis, choice)
-    # Racks are those of the partitions that there are now: a group that had more of them is assigned without.
+    # Replica racks are known of the present partitions alone: a group that had more is assigned without racks.
     more = np.bincount(snapshots.topic_group, weights=counts > snapshots.topics.now, minlength=len(choice.chosen)) > 0
     rack = np.where(more[snapshots.member_group], NONE, batch.member_rack).astype(np.int32)
     answer = _answers(replace(batch, topic_partitions=counts, member_rack=rack), only)
